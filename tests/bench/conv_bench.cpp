@@ -8,6 +8,7 @@
 #include "device/buffer.h"
 #include "device/cpu/device.h"
 #include "median.h"
+#include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/layout.h"
 #include "ops/cpu/ops.h"
@@ -165,11 +166,11 @@ double resnet(Device& device, int64_t n, int rounds) {
     std::vector<std::unique_ptr<Layer>> layers;  // null: not offered
     for (const Way& way : ways) {
       const bool offered = way.dtype == DType::f32 || dnnl_offers_bf16();
-      layers.push_back(offered
-                           ? std::make_unique<Layer>(
-                                 device, desc, n,
-                                 make_dnnl_conv2d(workers, {way.dtype, way.winograd, scratch}, desc, sizes), way.dtype)
-                           : nullptr);
+      layers.push_back(offered ? std::make_unique<Layer>(
+                                     device, desc, n,
+                                     make_blocked_conv2d(workers, {way.dtype, way.winograd, scratch}, desc, sizes),
+                                     way.dtype)
+                               : nullptr);
     }
     std::array<std::array<double, 3>, std::size(ways)> rate = {};
     for (int r = 0; r < rounds; ++r)

@@ -69,16 +69,21 @@ inline std::string text_of(Format format) {
   return fmt::format("{} {}", kinds[static_cast<int>(format.kind)], format.block);
 }
 
-inline constexpr double kBf16Winograd = 6e-3;  // the bound where Winograd's algorithm rounds transformed values to bf16
+// Bounds of the results of a convolution.
+struct ConvBounds {
+  double activations;  // y and dx
+  double weights = 0;  // dweight, where larger than the usual one
+};
+inline constexpr ConvBounds kBf16Winograd{6e-3, 2e-2};  // Winograd's algorithm rounds transformed values to bf16
 
 // The backend files define these.
 std::vector<Backend> backends();  // the reference ops, if present, are the last one
 std::unique_ptr<Device> make_device(const Backend& backend);
 std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int threads);
 bool has_convolutions(const Backend& backend);
-// Calls `check` for each implementation of the convolution, with the format of its input and the bound of its results.
+// Calls `check` for each implementation of the convolution, with the format of its input and the bounds of its results.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
-                      const std::function<void(Conv2d&, Format, double)>& check);
+                      const std::function<void(Conv2d&, Format, const ConvBounds&)>& check);
 
 // A norm alone could hide a single wrong value of a large tensor, so the bound holds for the largest error too.
 inline ::testing::AssertionResult within(double bound, const Deviation& of) {

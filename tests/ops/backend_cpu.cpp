@@ -58,7 +58,7 @@ bool has_convolutions(const Backend& backend) { return backend.type() == DType::
 // Our kernels for lanes, and the other ones with and without Winograd's algorithm, in each format that they accept.
 // With a forced set only our own kernels: oneDNN does not follow the set of our kernels.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
-                      const std::function<void(ddp::Conv2d&, Format, double)>& check) {
+                      const std::function<void(ddp::Conv2d&, Format, const ConvBounds&)>& check) {
   const int64_t sizes[] = {n, n + 1};
   const DType type = backend.type();
   for (const Format format : backend.linear_formats) {
@@ -72,7 +72,7 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
       omp_set_num_threads(threads);
       if (lanes && type == DType::f32) {
         SCOPED_TRACE("own kernels");
-        check(*make_lane_conv2d(workers, desc), format, backend.products);
+        check(*make_lane_conv2d(workers, desc), format, {backend.products});
       }
       if (backend.forced) continue;
       const bool own = own_passes(workers, {type, true, nullptr}, desc, n).winograd;
@@ -82,8 +82,8 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
         SCOPED_TRACE(fmt::format("Winograd {}", winograd));
         // Winograd in bf16 rounds its transformed inputs.
         const bool coarse = type == DType::bf16 && winograd && own;
-        check(*make_dnnl_conv2d(workers, {type, winograd, nullptr}, desc, sizes), format,
-              coarse ? kBf16Winograd : backend.products);
+        check(*make_blocked_conv2d(workers, {type, winograd, nullptr}, desc, sizes), format,
+              coarse ? kBf16Winograd : ConvBounds{backend.products});
       }
     }
   }

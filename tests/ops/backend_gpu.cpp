@@ -28,12 +28,12 @@ std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int) {
 bool has_convolutions(const Backend&) { return true; }
 
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
-                      const std::function<void(ddp::Conv2d&, Format, double)>& check) {
+                      const std::function<void(ddp::Conv2d&, Format, const ConvBounds&)>& check) {
   const int64_t sizes[] = {n, n + 1};
   const auto ops = make_ops(device, backend, 1);
   const auto conv = ops->conv2d(desc, sizes);
   ASSERT_EQ(conv->output_format(), Format{});
-  check(*conv, {}, backend.products);
+  check(*conv, {}, {backend.products});
 }
 
 }  // namespace ddp::testing

@@ -50,9 +50,14 @@ const Conv2dCase kConv2dCases[] = {
     {9, 7, 5, 64, 96, 3, 1, {2, 0, 1, 2}, true, true, On::cpu},  // Winograd in bf16
     {1, 17, 15, 96, 32, 3, 1, 0, false, false, On::cpu},
     {270, 6, 6, 16, 16, 3, 1, 1, false, true, On::cpu},
-    {9, 8, 9, 96, 64, 1, 1, 0, true, true, On::cpu},  // weight gradients of tiles of one output
+    {64, 1, 1, 32, 32, 3, 1, 1, false, true, On::cpu},  // images smaller than a tile
+    {70, 2, 3, 32, 64, 3, 1, 2, false, true, On::cpu},
+    {130, 5, 4, 32, 32, 3, 1, 0, true, true, On::cpu},
+    {9, 8, 9, 96, 64, 1, 1, 0, true, true, On::cpu},  // weight gradients by the direct algorithm
     {11, 11, 10, 32, 64, 1, 2, 0, false, false, On::cpu},
     {13, 11, 10, 64, 32, 3, 2, 1, true, true, On::cpu, false},
+    {11, 8, 8, 32, 32, 1, 2, 1, false, true, On::cpu},  // padding of one pixel
+    {81, 9, 9, 64, 32, 3, 2, 1, false, true, On::cpu},  // several slices
 
     {256, 26, 26, 1, 20, 3, 1, 0, true, true, On::gpu},  // LeNet's at full, half and short batch size
     {256, 12, 12, 20, 50, 5, 1, 0, true, true, On::gpu},
@@ -94,8 +99,9 @@ TEST_P(Conv2d, AgreesWithTheReference) {
       results_of(*plain, {c.n, desc.input}, {c.n, conv2d_output(desc)},
                  rounded(random_values(c.out * c.kernel * c.kernel * c.in, 2), type),
                  rounded(random_values(c.out, 3), backend.parameters), c.bias, sums_bias(desc));
-  each_convolution(*device, backend, desc, c.n,
-                   [&](ddp::Conv2d& conv, Format from, double bound) { expect_agreement(conv, results, from, bound); });
+  each_convolution(*device, backend, desc, c.n, [&](ddp::Conv2d& conv, Format from, const ConvBounds& bounds) {
+    expect_agreement(conv, results, from, bounds);
+  });
 }
 
 struct DenseCase {
@@ -178,7 +184,7 @@ TEST_P(DenseConv2d, AgreesWithTheReference) {
   each_setup({{}}, {0}, [&] {
     const auto conv = ops->conv2d(desc, sizes);
     EXPECT_EQ(conv->output_format(), Format{});
-    expect_agreement(*conv, results, {}, backend.products);
+    expect_agreement(*conv, results, {}, {backend.products});
   });
 }
 
@@ -188,22 +194,25 @@ INSTANTIATE_TEST_SUITE_P(, Conv2dFrozen, ::testing::ValuesIn(backends_where(is_c
 
 TEST_P(Conv2dFrozen, ComputesAllButTheWeightGradient) {
   if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
-  for (const int64_t channels : {3, 32})
+  struct Tested {
+    int64_t channels, stride, n;
+  };
+  for (const auto& [channels, stride, n] : {Tested{3, 1, 5}, {32, 1, 5}, {32, 2, 11}})
     for (const bool relu : {false, true})
       for (const bool bias_gradient : {false, true}) {
         Conv2dDesc desc{.input = {9, 9, channels},
                         .input_format = {},
                         .out_channels = 2 * channels,
-                        .window = {3, 1, 1},
+                        .window = {3, stride, 1},
                         .bias_gradient = bias_gradient,
                         .relu = relu};
-        const Shape in{5, desc.input}, out{5, conv2d_output(desc)};
+        const Shape in{n, desc.input}, out{n, conv2d_output(desc)};
         const Values w = rounded(random_values(18 * channels * channels, 1), type);
         const WeightsOnDevice aw(*device, w), ab(*device, Values(2 * channels, 0.1f));
         std::vector<std::vector<Values>> whole, frozen;  // of each implementation
         for (const bool trains : {true, false}) {
           desc.weight_gradient = trains;
-          each_convolution(*device, backend, desc, 5, [&](ddp::Conv2d& conv, Format from, double) {
+          each_convolution(*device, backend, desc, n, [&](ddp::Conv2d& conv, Format from, const ConvBounds&) {
             const Format to = conv.output_format();
             const TensorOnDevice x(*device, in, from, type, random(in.elements(), 2)), y(*device, out, to, type),
                 dy(*device, out, to, type, random(out.elements(), 3)), dx(*device, in, from, type);
@@ -216,7 +225,8 @@ TEST_P(Conv2dFrozen, ComputesAllButTheWeightGradient) {
             (trains ? whole : frozen).push_back({dy.values(), dx.values(), db.values()});
           });
         }
-        EXPECT_EQ(frozen, whole) << channels << " channels, ReLU " << relu << ", bias " << bias_gradient;
+        EXPECT_EQ(frozen, whole) << channels << " channels, stride " << stride << ", ReLU " << relu << ", bias "
+                                 << bias_gradient;
       }
 }
 
@@ -245,7 +255,7 @@ TEST_P(Conv2dNan, StaysNan) {
     plain->forward(on_host(x, shape), on_host(expected, of_y));
     EXPECT_EQ(count_nans(expected), 9 * out);
     const WeightsOnDevice aw(*device, w), ab(*device, b);
-    each_convolution(*device, backend, desc, 2, [&](ddp::Conv2d& conv, Format from, double) {
+    each_convolution(*device, backend, desc, 2, [&](ddp::Conv2d& conv, Format from, const ConvBounds&) {
       const Format to = conv.output_format();
       const TensorOnDevice ax(*device, shape, from, type, x), ay(*device, of_y, to, type),
           ady(*device, of_y, to, type, Values(of_y.elements(), 1));
@@ -270,8 +280,8 @@ class Conv2dPlan : public BackendTest {
  protected:
   void expect_last_bound_weights(Conv2dDesc desc, std::span<const int64_t> sizes, int64_t larger) {
     const auto plain = reference->conv2d(desc, {});
-    const double bound =
-        std::max(backend.products, backend.kind == Backend::Kind::cpu && type == DType::bf16 ? kBf16Winograd : 0);
+    const bool coarse = backend.kind == Backend::Kind::cpu && type == DType::bf16;
+    const ConvBounds bounds = coarse ? kBf16Winograd : ConvBounds{backend.products};
     // The last format of a backend is its most special one.
     if (desc.input.c % backend.formats.back().block == 0) desc.input_format = backend.formats.back();
     const auto conv = ops->conv2d(desc, sizes), other = ops->conv2d(desc, {&larger, 1});
@@ -285,14 +295,23 @@ class Conv2dPlan : public BackendTest {
       plain->bind({w.data()}, {b.data()});
       plain->forward(on_host(x, in), on_host(y, out));
       plain->backward_input(on_host(dy, out), on_host(dx, in));
+      Values dw(weights), db(desc.out_channels);
+      plain->backward_weight(on_host(x, in), on_host(y, out), on_host(dy, out), dw.data(), db.data(),
+                             Gradient::overwrite);
       const WeightsOnDevice aw(*device, w), ab(*device, b);
+      const auto adw = unwritten(weights), adb = unwritten(desc.out_channels);
       const TensorOnDevice ax(*device, in, desc.input_format, type, x), ay(*device, out, conv->output_format(), type),
           ady(*device, out, conv->output_format(), type, dy), adx(*device, in, desc.input_format, type);
       conv->bind(aw.data(), ab.data());
       conv->forward(ax.tensor(), ay.tensor());
+      conv->backward_weight(ax.tensor(), ay.tensor(), ady.tensor(), adw.data(), adb.data(), Gradient::overwrite);
       conv->backward_input(ady.tensor(), adx.tensor());
-      expect_within(bound, ay.values(), y, "y");
-      expect_within(bound, adx.values(), dx, "dx");
+      const double summands = static_cast<double>(out.elements() / desc.out_channels),
+                   sums = backend.weights + backend.weights_per_root * std::sqrt(summands);
+      expect_within(bounds.activations, ay.values(), y, "y");
+      expect_within(bounds.activations, adx.values(), dx, "dx");
+      expect_within(std::max(sums, bounds.weights), adw.values(), dw, "dweight");
+      expect_within(sums, adb.values(), db, "dbias");
     };
     for (const uint64_t seed : {1, 2})
       for (const int64_t n : sizes) expect_results(n, seed);
@@ -305,6 +324,9 @@ TEST_P(Conv2dPlan, UsesTheLastBoundWeightsAtEveryBatchSize) {
   const int64_t few[] = {1, 12}, many[] = {128, 96, 3, 1};
   expect_last_bound_weights({.input = {6, 6, 32}, .input_format = {}, .out_channels = 32, .window = {3, 1, 1}}, few,
                             40);
+  const int64_t one_direct[] = {1, 30};  // the weight gradient of one sample is oneDNN's
+  expect_last_bound_weights({.input = {5, 5, 32}, .input_format = {}, .out_channels = 64, .window = {3, 2, 1}},
+                            one_direct, 40);
   if (backend.cuda())
     expect_last_bound_weights({.input = {12, 12, 20}, .input_format = {}, .out_channels = 50, .window = {5}}, many,
                               129);

@@ -44,9 +44,8 @@ class LayerTest : public CaseTest<Case> {
     return r;
   }
 
-  // `bound` is that of y and dx, and where it is larger than the usual one, that of dweight.
   template <class Op>
-  void expect_agreement(Op& op, const LayerResults& r, Format from, double bound) const {
+  void expect_agreement(Op& op, const LayerResults& r, Format from, const ConvBounds& bounds) const {
     const auto tensor = [&](const Shape& shape, Format layout, const Values& values) {
       return TensorOnDevice(*this->device, shape, layout, this->type, values);
     };
@@ -63,7 +62,7 @@ class LayerTest : public CaseTest<Case> {
     op.bind(w.data(), r.bias ? b.data() : WeightData{});
     op.forward(x.tensor(), y.tensor());
     const auto actual_y = y.loaded();
-    this->expect_within(bound, actual_y.dense, r.y, "y");
+    this->expect_within(bounds.activations, actual_y.dense, r.y, "y");
     this->expect_finite(actual_y.padding, "y");
 
     // Rounding decides the sign of a y near 0, so the gradients use the reference's y.
@@ -74,10 +73,10 @@ class LayerTest : public CaseTest<Case> {
     EXPECT_EQ(dy.values(), r.masked_dy) << "dy, masked where there is a ReLU";
     const auto summands = static_cast<double>(r.out.elements() / r.out.image.c);
     const double weights = this->backend.weights + this->backend.weights_per_root * std::sqrt(summands);
-    this->expect_within(std::max(weights, bound), dw.values(), r.dw, "dweight");
+    this->expect_within(std::max(weights, bounds.weights), dw.values(), r.dw, "dweight");
     if (r.bias_gradient) this->expect_within(weights, db.values(), r.db, "dbias");
     const auto actual_dx = dx.loaded();
-    this->expect_within(bound, actual_dx.dense, r.dx, "dx");
+    this->expect_within(bounds.activations, actual_dx.dense, r.dx, "dx");
     this->expect_zero(actual_dx.padding, "dx");
 
     op.backward_weight(x.tensor(), given_y.tensor(), dy.tensor(), sum_dw.data(),
@@ -85,7 +84,7 @@ class LayerTest : public CaseTest<Case> {
     Values wanted_dw = r.dw, wanted_db = r.db;
     for (size_t i = 0; i < wanted_dw.size(); ++i) wanted_dw[i] += dw0[i];
     for (size_t i = 0; i < wanted_db.size(); ++i) wanted_db[i] += db0[i];
-    this->expect_within(std::max(weights, bound), sum_dw.values(), wanted_dw, "dweight added");
+    this->expect_within(std::max(weights, bounds.weights), sum_dw.values(), wanted_dw, "dweight added");
     if (r.bias_gradient) this->expect_within(weights, sum_db.values(), wanted_db, "dbias added");
   }
 };

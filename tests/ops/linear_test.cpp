@@ -61,7 +61,7 @@ TEST_P(Linear, AgreesWithTheReference) {
                                           rounded(random_values(c.out, 3), backend.parameters), c.bias, c.bias);
   each_setup(dense ? std::vector<Format>{{}} : backend.linear_formats, {0}, [&] {
     desc.input_format = format;
-    expect_agreement(*ops->linear(desc, sizes), results, format, backend.products);
+    expect_agreement(*ops->linear(desc, sizes), results, format, {backend.products});
   });
 }
 

@@ -5,8 +5,10 @@
 #include "ops/cpu/tile_passes.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace ddp {
 
@@ -23,34 +25,33 @@ const WeightKernels& direct_kernels(DType activations, int64_t kernel) {
 }
 
 bool supported(const Workers& workers, DType activations) {
-  if (activations == DType::bf16)
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bw");
-  return workers.kernels.widest_lanes == 16;
+  return workers.kernels.widest_lanes == 16 && (activations == DType::f32 || __builtin_cpu_supports("avx512bf16"));
 }
 
 class BlockedConv2d final : public Conv2d {
  public:
-  BlockedConv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
-                std::span<const int64_t> batch_sizes, std::unique_ptr<Conv2d> fallback)
-      : workers_(workers), config_(config), desc_(desc), fallback_(std::move(fallback)) {
+  using Planned = std::map<int64_t, OwnPasses>;  // for each batch size
+
+  // `fallback` may be null if nothing is left for it.
+  BlockedConv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, const Planned& planned,
+                std::unique_ptr<Conv2d> fallback)
+      : workers_(workers),
+        scratch_(config.scratch),
+        activations_(config.activations),
+        desc_(desc),
+        planned_(planned),
+        fallback_(std::move(fallback)) {
     DDP_EXPECT(!fallback_ || fallback_->output_format() == output_format());
-    const DType type = config.activations;
-    int64_t most_winograd = 0, most_direct = 0;
-    for (const int64_t n : batch_sizes) {
-      const OwnPasses own = own_passes(workers, config, desc, n);
-      if (own.winograd) most_winograd = std::max(most_winograd, n);
-      if (own.weights && !own.winograd) most_direct = std::max(most_direct, n);
+    const OwnPasses own = planned_.rbegin()->second;  // the largest size has all passes of ours
+    const WinogradKernels& winograd = winograd_kernels(activations_);
+    if (own.winograd) {
+      forward_.emplace(workers, *scratch_, winograd, desc, false);
+      if (desc.input_gradient) data_.emplace(workers, *scratch_, winograd, desc, true);
     }
-    if (most_winograd > 0) {
-      forward_.emplace(workers, *config.scratch, winograd_kernels(type), desc, false);
-      if (desc.input_gradient) data_.emplace(workers, *config.scratch, winograd_kernels(type), desc, true);
-    }
-    if (!desc.weight_gradient) return;
-    if (most_winograd > 0)
-      weights_.emplace(workers, *config.scratch, winograd_kernels(type).weights, desc, most_winograd);
-    if (most_direct > 0)
-      direct_weights_.emplace(workers, *config.scratch, direct_kernels(type, desc.window.kernel), desc, most_direct);
+    if (desc.weight_gradient)
+      weights_.emplace(workers, *scratch_,
+                       own.winograd ? winograd.weights : direct_kernels(activations_, desc.window.kernel), desc,
+                       planned_.rbegin()->first);
   }
 
   Format output_format() const override { return Format::blocked_channels(16); }
@@ -63,83 +64,99 @@ class BlockedConv2d final : public Conv2d {
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
-    if (!own(x.shape.n).winograd) return fallback().forward(x, y);
+    if (!own(x.shape.n).winograd) return fallback_->forward(x, y);
     check(x, y);
     forward_->run(x, desc_.bias ? bias_ : nullptr, desc_.relu, y);
   }
 
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
                        uint16_t*) override {
-    const OwnPasses passes = own(x.shape.n);
-    if (!passes.weights) return fallback().backward_weight(x, y, dy, dweight, dbias, mode);
+    if (!own(x.shape.n).weights) return fallback_->backward_weight(x, y, dy, dweight, dbias, mode);
     check(x, dy);
     if (desc_.relu) relu_backward(workers_, y, dy, dy);
     if (sums_bias(desc_)) sum_all_channels(workers_, dy, dbias, mode);
-    if (desc_.weight_gradient) (passes.winograd ? weights_ : direct_weights_)->run(x, dy, dweight, mode);
+    if (weights_) weights_->run(x, dy, dweight, mode);
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
     DDP_EXPECT(desc_.input_gradient);
-    if (!own(dx.shape.n).winograd) return fallback().backward_input(dy, dx);
+    if (!own(dx.shape.n).winograd) return fallback_->backward_input(dy, dx);
     check(dx, dy);
     data_->run(dy, nullptr, false, dx);
   }
 
  private:
-  OwnPasses own(int64_t n) const { return own_passes(workers_, config_, desc_, n); }
-
-  Conv2d& fallback() const {
-    require(fallback_ != nullptr, Exit::internal, "a convolution was not planned for this number of samples");
-    return *fallback_;
+  OwnPasses own(int64_t n) const {
+    const auto planned = planned_.find(n);
+    require(planned != planned_.end(), Exit::internal, "a convolution was not planned for {} samples", n);
+    return planned->second;
   }
 
   void check(const Tensor& x, const Tensor& y) const {
-    DDP_EXPECT(x.dtype == config_.activations && y.dtype == config_.activations);
+    DDP_EXPECT(x.dtype == activations_ && y.dtype == activations_);
     DDP_EXPECT(x.format == output_format() && y.format == output_format() && x.shape.n == y.shape.n);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == conv2d_output(desc_));
   }
 
   Workers workers_;
-  DnnlConfig config_;
+  std::shared_ptr<Scratch> scratch_;
+  DType activations_;
   Conv2dDesc desc_;
+  Planned planned_;
   std::unique_ptr<Conv2d> fallback_;
   std::optional<WinogradPass> forward_, data_;
-  std::optional<WeightPass> weights_, direct_weights_;
+  std::optional<WeightGradientPass> weights_;
   const float* bias_ = nullptr;
 };
 
 }  // namespace
 
 OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
-  constexpr int64_t kMinOutputs = 256;  // of all samples; few do not pay for reading the transformed weights
+  constexpr int64_t kMinOutputs = 256;  // of all samples; fewer do not pay for reading the transformed weights
   const DType type = config.activations;
   const auto& [kernel, stride, padding, dilation] = desc.window;
   if ((kernel != 3 && kernel != 1) || dilation != 1 || desc.groups != 1 || desc.dense) return {};
-  if (desc.input_format != Format::blocked_channels(16) || desc.input.c % kWinogradOutputs != 0 ||
-      desc.out_channels % kWinogradOutputs != 0)
+  if (desc.input_format != Format::blocked_channels(16) || desc.input.c % kTileOutputs != 0 ||
+      desc.out_channels % kTileOutputs != 0 || !supported(workers, type))
     return {};
   const ImageShape out = conv2d_output(desc);
-  if (n * out.h * out.w == 0 || !supported(workers, type)) return {};
-  const int64_t tile = winograd_kernels(type).tile;
-  if (config.winograd && kernel == 3 && stride == 1 &&
-      std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2 &&
-      count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
+  const int64_t outputs = out.h * out.w;
+  const int64_t tile = winograd_kernels(type).tile, products = winograd_kernels(type).products;
+  const int64_t tiles = count_tiles(tile, out, 1);
+  const bool full = 3 * products * tiles <= 2 * 9 * outputs;  // not if most outputs of a tile are outside the image
+  const bool small = std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
+  if (config.winograd && kernel == 3 && stride == 1 && small && full && n * tiles * tile * tile >= kMinOutputs)
     return {.winograd = true, .weights = true};
-  const bool faster = type == DType::bf16 || (kernel == 3 && out.h * out.w < 64);
-  return {.winograd = false, .weights = faster && n * out.h * out.w >= kMinOutputs};
-}
-
-std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
-                                            std::span<const int64_t> batch_sizes, std::unique_ptr<Conv2d> fallback) {
-  return std::make_unique<BlockedConv2d>(workers, config, desc, batch_sizes, std::move(fallback));
+  const bool faster = type == DType::bf16 || (kernel == 3 && outputs < 64);
+  return {.winograd = false, .weights = faster && n * outputs >= kMinOutputs};
 }
 #else
 OwnPasses own_passes(const Workers&, const DnnlConfig&, const Conv2dDesc&, int64_t) { return {}; }
-
-std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers&, const DnnlConfig&, const Conv2dDesc&,
-                                            std::span<const int64_t>, std::unique_ptr<Conv2d> fallback) {
-  return fallback;
-}
 #endif
+
+std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
+                                            std::span<const int64_t> batch_sizes) {
+  DnnlConfig shared = config;
+  if (!shared.scratch) shared.scratch = std::make_shared<Scratch>(workers.device);
+#ifdef DDP_X86_KERNELS
+  BlockedConv2d::Planned planned;
+  Conv2dDesc rest = desc;
+  std::vector<int64_t> sizes;  // that our kernels do not compute alone
+  bool all_weights = true;
+  for (const int64_t n : batch_sizes) {
+    DDP_EXPECT(n > 0);
+    const OwnPasses own = planned[n] = own_passes(workers, shared, desc, n);
+    all_weights &= own.weights;
+    if (!own.winograd) sizes.push_back(n);
+  }
+  if (planned.rbegin()->second.weights) {
+    if (all_weights) rest.weight_gradient = rest.bias_gradient = false;
+    auto fallback = sizes.empty() ? nullptr : make_dnnl_conv2d(workers, shared, rest, sizes);
+    if (!fallback || fallback->output_format() == desc.input_format)
+      return std::make_unique<BlockedConv2d>(workers, shared, desc, planned, std::move(fallback));
+  }
+#endif
+  return make_dnnl_conv2d(workers, shared, desc, batch_sizes);
+}
 
 }  // namespace ddp

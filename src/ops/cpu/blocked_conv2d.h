@@ -1,7 +1,9 @@
 // Convolutions in blocks of 16 channels by our kernels, with channels in multiples of 32:
-//   3x3 of stride 1    Winograd's algorithm. f32: F(4x4, 3x3), 36 multiplications for 16 outputs instead of 144. bf16:
-//                      F(2x2, 3x3), 16 for 4 outputs instead of 36; rounding of transformed values to bf16 about
-//                      doubles the error of the direct algorithm, and the error of F(4x4, 3x3) would be too large.
+//   3x3 of stride 1    Winograd's algorithm. f32: F(4x4, 3x3), 36 multiplications for 16 outputs instead of 144. bf16
+//                      rounds transformed values: F(2x2, 3x3) about doubles the error of the direct algorithm, so
+//                      outputs and input gradients have it, with 16 multiplications for 4 outputs instead of 36. The
+//                      error of F(4x4, 3x3), 0.011 of the norm, is small beside the noise of a batch: weight gradients
+//                      have it.
 //   1x1 and other 3x3  weight gradients by the direct algorithm, in bf16, and in f32 for small 3x3 outputs.
 // f32 needs AVX-512, bf16 needs AVX512_BF16.
 #pragma once
@@ -17,15 +19,14 @@ namespace ddp {
 // Which passes our kernels compute for n samples: where they are possible and faster. This depends on the shape, the
 // processor, the set of instructions and `config` only.
 struct OwnPasses {
-  bool winograd = false;  // forward and input gradient
+  bool winograd = false;  // forward, weight gradient and input gradient
   bool weights = false;   // weight gradient
   bool operator==(const OwnPasses&) const = default;
 };
 OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n);
 
-// Computes these passes, and all else with `fallback`, which is planned for batch_sizes and has the same formats; it
-// may be null if nothing is left.
+// Computes these passes, and all others by make_dnnl_conv2d(). Batch sizes are above 0.
 std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
-                                            std::span<const int64_t> batch_sizes, std::unique_ptr<Conv2d> fallback);
+                                            std::span<const int64_t> batch_sizes);
 
 }  // namespace ddp

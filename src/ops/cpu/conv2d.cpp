@@ -1,6 +1,7 @@
 #include "ops/cpu/conv2d.h"
 
 #include "core/error.h"
+#include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 
@@ -12,8 +13,7 @@ bool suits_dnnl(const Conv2dDesc& desc) {
   return desc.out_channels % 16 == 0 && (desc.input.c % 16 == 0 || desc.input.c < 4);
 }
 
-// F(4x4, 3x3) computes tiles of 4 x 4 outputs with 36 multiplications instead of 144. Each call transforms the weights,
-// which pays only if there are enough tiles.
+// Each call transforms the weights, which pays only if there are enough tiles.
 bool suits_winograd(const Conv2dDesc& desc, int64_t n) {
   constexpr int64_t kMinChannels = 32, kMinTiles = 24;
   const Window2d& w = desc.window;
@@ -39,7 +39,7 @@ std::unique_ptr<Conv2d> CpuOps::conv2d(const Conv2dDesc& desc, std::span<const i
     return make_gemm_conv2d(workers_, dnnl_.scratch, desc, batch_sizes);
   if (desc.input_format.kind == Format::Kind::batch_interleaved && uses_lanes(desc))
     return make_lane_conv2d(workers_, desc);
-  return make_dnnl_conv2d(workers_, dnnl_, desc, batch_sizes);
+  return make_blocked_conv2d(workers_, dnnl_, desc, batch_sizes);
 }
 
 }  // namespace ddp

@@ -1,6 +1,6 @@
 // The convolution implementations on the CPU. Our kernels for the batch-interleaved format are faster if the number of
-// channels is small or not a multiple of 16. oneDNN is faster for multiples of 16, and does all bf16 convolutions.
-// Dense convolutions have matrix products for 1 x 1 windows, our kernels if they are depthwise, and oneDNN else.
+// channels is small or not a multiple of 16. For multiples of 16, and in bf16, those of blocked_conv2d.h and oneDNN
+// are. Dense convolutions have matrix products for 1 x 1 windows, our kernels if they are depthwise, and oneDNN else.
 #pragma once
 
 #include "device/scratch.h"
@@ -15,7 +15,7 @@ namespace ddp {
 
 struct DnnlConfig {
   DType activations = DType::f32;    // bf16 requires dnnl_offers_bf16()
-  bool winograd = true;              // allows Winograd if suits_winograd or suits_bf16_winograd (conv2d_winograd.h)
+  bool winograd = true;              // allows Winograd's algorithm
   std::shared_ptr<Scratch> scratch;  // shared by the convolutions of a rank; null: the convolution has its own
 };
 
@@ -24,8 +24,7 @@ bool suits_dnnl(const Conv2dDesc& desc);
 // Whether oneDNN supports bf16 convolutions on this processor. oneDNN 2.6 needs AVX-512, and is fast with AVX512_BF16.
 bool dnnl_offers_bf16();
 
-// Whether Winograd's algorithm is faster for n samples in f32. This depends on the shape only, so all ranks and runs
-// compute the same bits.
+// Whether oneDNN's Winograd algorithm is faster for n samples in f32. This depends on the shape only.
 bool suits_winograd(const Conv2dDesc& desc, int64_t n);
 
 // Input and output are batch-interleaved f32. Accepts all batch sizes.

@@ -1,6 +1,5 @@
 #include "core/error.h"
 #include "ops/cpu/activation.h"
-#include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/dnnl_execution.h"
 #include "ops/cpu/elementwise.h"
@@ -297,20 +296,6 @@ std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfi
                                          std::span<const int64_t> batch_sizes) {
   DnnlConfig shared = config;
   if (!shared.scratch) shared.scratch = std::make_shared<Scratch>(workers.device);
-  Conv2dDesc rest = desc;
-  std::vector<int64_t> sizes;  // that our kernels do not compute alone
-  bool any_own = false, all_weights = true;
-  for (const int64_t n : batch_sizes) {
-    const OwnPasses own = own_passes(workers, shared, desc, n);
-    any_own |= own.weights;
-    all_weights &= own.weights || n == 0;
-    if (!own.winograd && n > 0) sizes.push_back(n);
-  }
-  if (!any_own) return std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);
-  if (all_weights) rest.weight_gradient = rest.bias_gradient = false;
-  auto fallback = sizes.empty() ? nullptr : std::make_unique<DnnlConv2d>(workers, shared, rest, sizes);
-  if (!fallback || fallback->output_format() == desc.input_format)
-    return make_blocked_conv2d(workers, shared, desc, batch_sizes, std::move(fallback));
   return std::make_unique<DnnlConv2d>(workers, shared, desc, batch_sizes);
 }
 

@@ -1,5 +1,6 @@
 #include "ops/cpu/tile_passes.h"
 
+#include "core/error.h"
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
@@ -12,14 +13,14 @@ constexpr int64_t kBlockTiles = 64;     // of a forward pass that are computed t
 constexpr int64_t kPartChannels = 128;  // input channels of weights that are packed in parts
 constexpr int64_t kWord = 4;            // bytes
 constexpr int64_t kBlock = 16;          // channels
-constexpr int64_t kProductsStep = kBlockTiles * kWinogradOutputs + kWinogradPadding;
+constexpr int64_t kProductsStep = kBlockTiles * kTileOutputs + kTilePadding;
 
-WinogradTiles tiles_of(int64_t tile, const ImageShape& out, int64_t n) {
+TileRange tiles_of(int64_t tile, const ImageShape& out, int64_t n) {
   const int64_t rows = ceil_div(out.h, tile), columns = ceil_div(out.w, tile);
   return {.tile_rows = rows, .tile_columns = columns, .first = 0, .count = n * rows * columns};
 }
 
-WinogradImages images_of(const Tensor& t) {
+TileImages images_of(const Tensor& t) {
   return {.data = t.data, .h = t.shape.image.h, .w = t.shape.image.w, .channels = t.shape.image.c};
 }
 
@@ -40,7 +41,7 @@ WinogradPass::WinogradPass(const Workers& workers, Scratch& scratch, const Winog
       left_(transposed ? 2 - desc.window.padding.left : desc.window.padding.left),
       transposed_(transposed) {
   constexpr int64_t kMostKept = 16 << 20;
-  const int64_t bytes = packed_words(from_.c) * (to_.c / kWinogradOutputs) * kWord;
+  const int64_t bytes = packed_words(from_.c) * (to_.c / kTileOutputs) * kWord;
   const int64_t products = kernels.products * kProductsStep;
   if (bytes <= kMostKept) {
     packed_ = Buffer(workers.device, bytes);
@@ -51,11 +52,11 @@ WinogradPass::WinogradPass(const Workers& workers, Scratch& scratch, const Winog
 }
 
 int64_t WinogradPass::packed_words(int64_t channels) const {
-  return kernels_.products * (channels / kernels_.pair * kWinogradOutputs + kWinogradPadding);
+  return kernels_.products * (channels / kernels_.pair * kTileOutputs + kTilePadding);
 }
 
 int64_t WinogradPass::transformed_words() const {
-  return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kWinogradPadding);
+  return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kTilePadding);
 }
 
 void WinogradPass::bind(const float* weight) {
@@ -95,17 +96,18 @@ void WinogradPass::run_tiles(const WinogradBlock& all) {
       block.transformed = memory;
       block.products = memory + transformed_words();
       kernels_.transform_inputs(block);
-      for (int64_t o = 0; o < to_.c; o += kWinogradOutputs) {
-        kernels_.multiply(block, packed_.as<float>() + o / kWinogradOutputs * packed_words(from_.c), 0, from_.c);
+      for (int64_t o = 0; o < to_.c; o += kTileOutputs) {
+        kernels_.multiply(block, packed_.as<float>() + o / kTileOutputs * packed_words(from_.c), 0, from_.c);
         kernels_.write_outputs(block, o);
       }
     });
 }
+
 // Each item has output channels of its own, and packs their weights.
 void WinogradPass::run_outputs(const WinogradBlock& all) {
   constexpr int64_t kItemTiles = 8;
   float* const memory = static_cast<float*>(scratch_.data());
-  const int64_t row_words = from_.c / kernels_.pair, outputs = to_.c / kWinogradOutputs;
+  const int64_t row_words = from_.c / kernels_.pair, outputs = to_.c / kTileOutputs;
   const int64_t item_words = kernels_.products * kProductsStep + packed_words(kPartChannels);
   WinogradBlock group = all;
   group.transformed = memory;
@@ -121,7 +123,7 @@ void WinogradPass::run_outputs(const WinogradBlock& all) {
     });
     for (int64_t first = 0; first < outputs; first += workers_.threads)
       workers_.each(std::min<int64_t>(workers_.threads, outputs - first), [&](int64_t i) {
-        const int64_t o = (first + i) * kWinogradOutputs;
+        const int64_t o = (first + i) * kTileOutputs;
         float* const packed = memory + transformed_words() + i * item_words;
         WinogradBlock block = group;
         block.products = packed + packed_words(kPartChannels);
@@ -141,13 +143,13 @@ void WinogradPass::pack(int64_t o, int64_t first, int64_t count, void* packed) c
 }
 
 void WinogradPass::pack_all() {
-  workers_.each(to_.c / kWinogradOutputs, [&](int64_t block) {
-    pack(block * kWinogradOutputs, 0, from_.c, packed_.as<float>() + block * packed_words(from_.c));
+  workers_.each(to_.c / kTileOutputs, [&](int64_t block) {
+    pack(block * kTileOutputs, 0, from_.c, packed_.as<float>() + block * packed_words(from_.c));
   });
 }
 
-WeightPass::WeightPass(const Workers& workers, Scratch& scratch, const WeightKernels& kernels, const Conv2dDesc& desc,
-                       int64_t most)
+WeightGradientPass::WeightGradientPass(const Workers& workers, Scratch& scratch, const WeightKernels& kernels,
+                                       const Conv2dDesc& desc, int64_t most)
     : workers_(workers),
       scratch_(scratch),
       kernels_(kernels),
@@ -155,26 +157,33 @@ WeightPass::WeightPass(const Workers& workers, Scratch& scratch, const WeightKer
       out_(conv2d_output(desc)),
       window_(desc.window) {
   const int64_t slice = std::min(most_tiles(), even(count_tiles(kernels.tile, out_, most)));
-  scratch.reserve((in_ * kernels.products + out_.c * kernels.gradient_products) / kBlock * step(slice) * kWord);
+  scratch.reserve(words(slice) * kWord);
 }
 
-// Tiles of the largest slice. Transformed slices fit in the cache; small ones would not pay for reading and writing the
-// gradient.
-int64_t WeightPass::most_tiles() const {
+// Tiles of the largest slice. A transformed slice fits in the cache. Slices of fewer tiles would spend their time on
+// reading and writing the gradient.
+int64_t WeightGradientPass::most_tiles() const {
   constexpr int64_t kSliceBytes = 2 << 20, kProducts = 4608;
   const int64_t values = kernels_.products * in_ + kernels_.gradient_products * out_.c;
   const int64_t least = std::min<int64_t>(128, kProducts / kernels_.products);
   return std::max(kSliceBytes / (values * kWord / kernels_.pair), least) / 2 * 2;
 }
 
-int64_t WeightPass::slice_tiles(int64_t tiles) const { return even(ceil_div(tiles, ceil_div(tiles, most_tiles()))); }
+int64_t WeightGradientPass::slice_tiles(int64_t tiles) const {
+  return even(ceil_div(tiles, ceil_div(tiles, most_tiles())));
+}
 
-int64_t WeightPass::step(int64_t slice) const { return slice / kernels_.pair * kBlock + kWinogradPadding; }
+int64_t WeightGradientPass::step(int64_t slice) const { return slice / kernels_.pair * kBlock + kTilePadding; }
 
-void WeightPass::run(const Tensor& x, const Tensor& dy, float* dweight, Gradient mode) {
-  WinogradTiles tiles = tiles_of(kernels_.tile, out_, x.shape.n);
+int64_t WeightGradientPass::words(int64_t slice) const {
+  return (in_ * kernels_.products + out_.c * kernels_.gradient_products) / kBlock * step(slice);
+}
+
+void WeightGradientPass::run(const Tensor& x, const Tensor& dy, float* dweight, Gradient mode) {
+  TileRange tiles = tiles_of(kernels_.tile, out_, x.shape.n);
   const int64_t all = tiles.count, slice = slice_tiles(all), in_blocks = in_ / kBlock, out_blocks = out_.c / kBlock;
   const int64_t x_block = kernels_.products * step(slice), dy_block = kernels_.gradient_products * step(slice);
+  DDP_EXPECT(words(slice) * kWord <= static_cast<int64_t>(scratch_.bytes()));
   float* const transformed_x = static_cast<float*>(scratch_.data());
   float* const transformed_dy = transformed_x + in_blocks * x_block;
   for (; tiles.first < all; tiles.first += slice) {

@@ -8,20 +8,25 @@
 #include "device/scratch.h"
 #include "ops/conv2d.h"
 #include "ops/cpu/parallel.h"
-#include "ops/cpu/simd/winograd_kernels.h"
+#include "ops/cpu/simd/tile_kernels.h"
 
 #include <cstdint>
 
 namespace ddp {
 
-// Computes act(b + w * x), or, if `transposed`, the gradient of the input from the gradient of the output. Small packed
-// weights are kept from bind to bind. Large ones, which would not stay in the cache, are packed in parts in each run.
+// The number of tiles of n samples.
+int64_t count_tiles(int64_t tile, const ImageShape& out, int64_t n);
+
+// Computes act(b + w * x), or, if `transposed`, the gradient of the input from the gradient of the output, for 3 x 3
+// windows of stride 1 with a padding of at most 2. Small packed weights are kept from bind to bind. Large ones, which
+// would not stay in the cache, are packed in parts for each block of tiles.
 class WinogradPass {
  public:
   WinogradPass(const Workers& workers, Scratch& scratch, const WinogradKernels& kernels, const Conv2dDesc& desc,
                bool transposed);
 
-  void bind(const float* weight);  // as Conv2d::bind
+  void bind(const float* weight);  // as Conv2d::bind; comes before run()
+  // `from` and `to` are different memory, of the type of the kernels. Overwrites the scratch.
   void run(const Tensor& from, const float* bias, bool relu, const Tensor& to);
 
  private:
@@ -45,18 +50,20 @@ class WinogradPass {
 };
 
 // Computes the gradient of the weights, in slices of the tiles. The slices depend on the shape only.
-class WeightPass {
+class WeightGradientPass {
  public:
   // For up to `most` samples.
-  WeightPass(const Workers& workers, Scratch& scratch, const WeightKernels& kernels, const Conv2dDesc& desc,
-             int64_t most);
+  WeightGradientPass(const Workers& workers, Scratch& scratch, const WeightKernels& kernels, const Conv2dDesc& desc,
+                     int64_t most);
 
+  // x and dy have at most `most` samples and the type of the kernels. Overwrites the scratch.
   void run(const Tensor& x, const Tensor& dy, float* dweight, Gradient mode);
 
  private:
   int64_t most_tiles() const;
   int64_t slice_tiles(int64_t tiles) const;
-  int64_t step(int64_t slice) const;  // words
+  int64_t step(int64_t slice) const;   // words between products
+  int64_t words(int64_t slice) const;  // of a transformed slice
 
   Workers workers_;
   Scratch& scratch_;
@@ -65,8 +72,5 @@ class WeightPass {
   ImageShape out_;
   Window2d window_;
 };
-
-// The number of tiles of n samples.
-int64_t count_tiles(int64_t tile, const ImageShape& out, int64_t n);
 
 }  // namespace ddp

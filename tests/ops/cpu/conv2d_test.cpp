@@ -15,23 +15,35 @@ TEST(CpuConv2d, BoundOfBf16WinogradSeesOneWrongValue) {
   const Values expected = random_values(30'240, 1), noise = random_values(30'240, 2);
   Values actual = expected;
   for (size_t i = 0; i < actual.size(); ++i) actual[i] += 0.004f * noise[i];
-  EXPECT_TRUE(within(kBf16Winograd, deviation(actual, expected)));
+  EXPECT_TRUE(within(kBf16Winograd.activations, deviation(actual, expected)));
   for (const size_t wrong : {size_t{0}, actual.size() / 2, actual.size() - 1}) {
     Values one = actual;
     one[wrong] += 0.4f;
-    EXPECT_LE(distance(one, expected), kBf16Winograd);
-    EXPECT_FALSE(within(kBf16Winograd, deviation(one, expected)));
+    EXPECT_LE(distance(one, expected), kBf16Winograd.activations);
+    EXPECT_FALSE(within(kBf16Winograd.activations, deviation(one, expected)));
   }
 }
 
 TEST(CpuConv2d, RefusesUndeclaredBatchSizes) {
   const auto device = make_cpu_device();
-  const Conv2dDesc desc{.input = {8, 8, 16}, .input_format = {}, .out_channels = 16, .window = {3, 1, 1}};
-  const int64_t sizes[] = {4};
-  const auto conv = make_dnnl_conv2d(Workers{*device, 1}, {}, desc, sizes);
-  const Shape shape{3, {8, 8, 16}};
-  const TensorOnDevice x(*device, shape, {}, DType::f32), y(*device, shape, conv->output_format(), DType::f32);
-  EXPECT_THROW(conv->forward(x.tensor(), y.tensor()), Error);
+  for (const int64_t channels : {16, 32}) {
+    const Conv2dDesc desc{.input = {8, 8, channels},
+                          .input_format = Format::blocked_channels(16),
+                          .out_channels = channels,
+                          .window = {3, 1, 1},
+                          .bias = false};
+    const int64_t sizes[] = {4};
+    const auto conv = make_blocked_conv2d(Workers{*device, 1}, {}, desc, sizes);
+    for (const int64_t n : {3, 50}) {
+      const Shape shape{n, desc.input};
+      const TensorOnDevice x(*device, shape, desc.input_format, DType::f32),
+          y(*device, shape, conv->output_format(), DType::f32);
+      Values dw(9 * channels * channels);
+      EXPECT_THROW(conv->forward(x.tensor(), y.tensor()), Error);
+      EXPECT_THROW(conv->backward_weight(x.tensor(), y.tensor(), y.tensor(), dw.data(), nullptr, Gradient::add), Error);
+      EXPECT_THROW(conv->backward_input(y.tensor(), x.tensor()), Error);
+    }
+  }
 }
 
 TEST(CpuConv2d, PicksOwnKernelsForLeNetAndOneDnnForWideLayers) {
@@ -97,21 +109,24 @@ TEST(CpuConv2d, DenseResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(CpuConv2d, WinogradsResultsDoNotDependOnTheNumberOfThreads) {
+TEST(CpuConv2d, ResultsOfTilesDoNotDependOnTheNumberOfThreads) {
   const auto device = make_cpu_device();
-  const Conv2dDesc desc{.input = {8, 7, 64},
-                        .input_format = Format::blocked_channels(16),
-                        .out_channels = 96,
-                        .window = {3, 1, 1},
-                        .relu = true};
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
-    if (!own_passes(Workers{*device, 1}, {type, true, nullptr}, desc, 150).winograd)
-      GTEST_SKIP() << "this processor lacks AVX-512";
-    const auto one = results_of(desc, 150, 1, precision);  // several slices
-    EXPECT_EQ(results_of(desc, 150, 2, precision), one);
-    EXPECT_EQ(results_of(desc, 150, 3, precision), one);
-  }
+  int compared = 0;
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    for (const int64_t stride : {1, 2}) {
+      const Conv2dDesc desc{.input = {8, 7, 64},
+                            .input_format = Format::blocked_channels(16),
+                            .out_channels = 96,
+                            .window = {3, stride, 1},
+                            .relu = true};
+      const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
+      if (!own_passes(Workers{*device, 1}, {type, true, nullptr}, desc, 150).weights) continue;
+      ++compared;
+      const auto one = results_of(desc, 150, 1, precision);  // several slices
+      EXPECT_EQ(results_of(desc, 150, 2, precision), one) << stride;
+      EXPECT_EQ(results_of(desc, 150, 3, precision), one) << stride;
+    }
+  if (compared == 0) GTEST_SKIP() << "this processor lacks AVX-512";
 }
 
 // Of more than 16 MiB, with a last part of 32 channels, and more than one block of tiles.
@@ -146,7 +161,7 @@ TEST(CpuConv2d, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
   EXPECT_FALSE(suits(28, 64, 40, {3, 1, 1}, 64));
 }
 
-TEST(CpuConv2d, PicksItsOwnWinogradWhereTheProcessorAndTheShapeSuit) {
+TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   const auto device = make_cpu_device();
   const Workers workers{*device, 1};
   if (workers.kernels.widest_lanes < 16) GTEST_SKIP() << "this processor lacks AVX-512";
@@ -154,26 +169,40 @@ TEST(CpuConv2d, PicksItsOwnWinogradWhereTheProcessorAndTheShapeSuit) {
                           .input_format = Format::blocked_channels(16),
                           .out_channels = 32,
                           .window = {3, 1, {0, 2, 1, 0}}};
-  const auto suits = [&](const auto& change, int64_t n = 5) {
+  const OwnPasses none, winograd{true, true}, weights{false, true};
+  const DnnlConfig f32, direct{DType::f32, false, nullptr}, bf16{DType::bf16, true, nullptr};
+  const auto picked = [&](const auto& change, int64_t n, const DnnlConfig& config) {
     Conv2dDesc desc = suited;
     change(desc);
-    return own_passes(workers, {}, desc, n).winograd;
+    return own_passes(workers, config, desc, n);
   };
   const auto nothing = [](Conv2dDesc&) {};
-  EXPECT_TRUE(suits(nothing));
-  EXPECT_FALSE(suits(nothing, 3));  // 6 x 7 outputs: 4 tiles of 16
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.input.c = 48; }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.out_channels = 48; }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.input_format = Format::blocked_channels(8); }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window = {3, 2, 1}; }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window = {5, 1, 1}; }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window = {3, 1, 3}; }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.window.dilation = 2; }));
-  EXPECT_FALSE(suits([](Conv2dDesc& d) { d.groups = 2; }));
+  EXPECT_EQ(picked(nothing, 5, f32), winograd);
+  EXPECT_EQ(picked(nothing, 3, f32), none);  // 6 x 7 outputs: 4 tiles of 16
+  EXPECT_EQ(picked(nothing, 6, direct), none);
+  EXPECT_EQ(picked(nothing, 7, direct), weights);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.input.c = 48; }, 5, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.out_channels = 48; }, 5, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.input_format = Format::blocked_channels(8); }, 5, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {5, 1, 1}; }, 50, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window.dilation = 2; }, 50, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.groups = 2; }, 50, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.dense = true; }, 50, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 1, 3}; }, 50, f32), none);  // 11 x 11 outputs
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, 1}; }, 15, f32), none);  // 4 x 4
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, 1}; }, 16, f32), weights);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 50, f32), none);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 1, 0}, d.input.h = d.input.w = 4; }, 99, f32), weights);  // 2 x 2
   const Workers narrow(*device, 1, InstructionSet::v3);
-  EXPECT_FALSE(own_passes(narrow, {}, suited, 5).winograd);
+  EXPECT_EQ(own_passes(narrow, f32, suited, 50), none);
+  EXPECT_EQ(own_passes(narrow, bf16, suited, 50), none);
+  if (!__builtin_cpu_supports("avx512bf16")) return;
+  EXPECT_EQ(picked(nothing, 6, bf16), winograd);
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 5, bf16), none);  // 245 outputs
+  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 6, bf16), weights);
 }
 
+// oneDNN computes slices of 28 samples, our kernels blocks of 64 tiles of 16 outputs.
 TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
   const auto device = make_cpu_device();
   int polls = 0;
@@ -183,15 +212,20 @@ TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
                         .out_channels = 32,
                         .window = {3, 1, 1},
                         .bias = false};
-  const int64_t sizes[] = {20};
-  const auto conv = make_dnnl_conv2d(Workers{*device, 1}, {}, desc, sizes);
+  const int64_t sizes[] = {60};
+  const Workers workers{*device, 1};
   const Values w(32 * 32 * 9, 1.0f);
-  conv->bind({w.data()}, {});
-  const Shape shape{20, desc.input};
-  const TensorOnDevice x(*device, shape, desc.input_format, DType::f32),
-      y(*device, shape, conv->output_format(), DType::f32);
-  conv->forward(x.tensor(), y.tensor());
-  EXPECT_GE(polls, 1 + 3);  // one for the weights, three for slices of 8, 8 and 4 samples
+  const Shape shape{60, desc.input};
+  const TensorOnDevice x(*device, shape, desc.input_format, DType::f32);
+  for (const bool winograd : {false, true}) {
+    const DnnlConfig config{DType::f32, winograd, nullptr};
+    const auto conv = make_blocked_conv2d(workers, config, desc, sizes);
+    const TensorOnDevice y(*device, shape, conv->output_format(), DType::f32);
+    conv->bind({w.data()}, {});
+    polls = 0;
+    conv->forward(x.tensor(), y.tensor());
+    EXPECT_GE(polls, own_passes(workers, config, desc, 60).winograd ? 60 : 1 + 3);  // one for the weights
+  }
 }
 
 TEST(CpuConv2d, PollsTheDeviceWhileItComputes) {

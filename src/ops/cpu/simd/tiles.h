@@ -2,7 +2,7 @@
 // linkage (kernels.h).
 #pragma once
 
-#include "ops/cpu/simd/winograd_kernels.h"
+#include "ops/cpu/simd/tile_kernels.h"
 
 #include <immintrin.h>
 
@@ -15,7 +15,7 @@ namespace {
 template <long Tile>
 class TilePlace {
  public:
-  TilePlace(const WinogradTiles& tiles, long t)
+  TilePlace(const TileRange& tiles, long t)
       : rows_(tiles.tile_rows * Tile),
         columns_(tiles.tile_columns * Tile),
         image((tiles.first + t) / (tiles.tile_rows * tiles.tile_columns)),
@@ -39,14 +39,14 @@ class TilePlace {
   long image, row, column;
 };
 
-// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is Step pixels
-// further.
+// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is
+// expected Step pixels further.
 template <class Number, long Size, long Step>
 class Window {
   using Stored = typename Number::Stored;
 
  public:
-  Window(const WinogradImages& from, long image, long row, long column)
+  Window(const TileImages& from, long image, long row, long column)
       : data_(static_cast<const Stored*>(from.data) + image * from.channels * from.h * from.w),
         plane_(from.h * from.w),
         row_(row),
@@ -146,8 +146,8 @@ inline void multiply(const uint32_t* v, long v_row, long v_next, const uint32_t*
   __m512 left[Rows], right[Rows];
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-    left[r] = add ? _mm512_loadu_ps(products + r * kWinogradOutputs) : _mm512_setzero_ps();
-    right[r] = add ? _mm512_loadu_ps(products + r * kWinogradOutputs + 16) : _mm512_setzero_ps();
+    left[r] = add ? _mm512_loadu_ps(products + r * kTileOutputs) : _mm512_setzero_ps();
+    right[r] = add ? _mm512_loadu_ps(products + r * kTileOutputs + 16) : _mm512_setzero_ps();
   }
   for (long c = 0; c < depth; ++c, v += v_next, u += u_next) {
     const __m512i u0 = _mm512_loadu_si512(u), u1 = _mm512_loadu_si512(u + u_half);
@@ -160,8 +160,8 @@ inline void multiply(const uint32_t* v, long v_row, long v_next, const uint32_t*
   }
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-    _mm512_storeu_ps(products + r * kWinogradOutputs, left[r]);
-    _mm512_storeu_ps(products + r * kWinogradOutputs + 16, right[r]);
+    _mm512_storeu_ps(products + r * kTileOutputs, left[r]);
+    _mm512_storeu_ps(products + r * kTileOutputs + 16, right[r]);
   }
 }
 

@@ -31,7 +31,7 @@ struct WeightProducts {
 
   // Adjacent tiles form a word. The last word may lack a tile, which counts as 0.
   template <long Size, long Points, class F>
-  static void transform_slice(const WinogradTransform& b, const F& line) {
+  static void transform_slice(const TileTransform& b, const F& line) {
     Place at(b.tiles, 0);
     for (long t = 0; t < b.tiles.count; t += kPair)
       write_words<Number, Points * Points>(
@@ -47,16 +47,16 @@ struct WeightProducts {
           });
   }
 
-  static void transform_inputs(const WinogradTransform& b) {
+  static void transform_inputs(const TileTransform& b) {
     transform_slice<kPoints, kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
   }
-  static void transform_gradients(const WinogradTransform& b) {
+  static void transform_gradients(const TileTransform& b) {
     transform_slice<kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
   }
 
   // Products are padded: rows at multiples of 4 KiB would share one place in the cache. Parts of the tiles stay in the
   // L1 cache.
-  static void weight_gradient(const WinogradWeightGradient& b) {
+  static void weight_gradient(const TileWeightGradient& b) {
     constexpr long kPart = 128;
     alignas(64) float all[16 / kRows][kProducts * kRowsStep];
     for (long k = 0; k < kProducts; ++k) {

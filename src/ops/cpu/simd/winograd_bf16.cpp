@@ -26,7 +26,7 @@ struct NumberBf16 {
 
 }  // namespace
 
-const WinogradKernels kWinogradBf16 = Winograd<NumberBf16, TilesOf2>::kTable;
+const WinogradKernels kWinogradBf16 = Winograd<NumberBf16, TilesOf2, TilesOf4>::kTable;
 const WeightKernels kDirectWeights1Bf16 = WeightProducts<NumberBf16, SingleOutputs<1>>::kTable;
 const WeightKernels kDirectWeights3Bf16 = WeightProducts<NumberBf16, SingleOutputs<3>>::kTable;
 

@@ -18,7 +18,7 @@ struct NumberF32 {
 
 }  // namespace
 
-const WinogradKernels kWinogradF32 = Winograd<NumberF32, TilesOf4>::kTable;
+const WinogradKernels kWinogradF32 = Winograd<NumberF32, TilesOf4, TilesOf4>::kTable;
 const WeightKernels kDirectWeights3F32 = WeightProducts<NumberF32, SingleOutputs<3>>::kTable;
 
 }  // namespace ddp

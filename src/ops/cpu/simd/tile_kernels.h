@@ -4,26 +4,27 @@
 
 namespace ddp {
 
-inline constexpr long kWinogradOutputs = 32;  // output channels that are computed together
+inline constexpr long kTileOutputs = 32;  // output channels that are computed together
 // Words between the values of a product and those of the next one: multiples of 4 KiB would share a place in the cache.
-inline constexpr long kWinogradPadding = 16;
+inline constexpr long kTilePadding = 16;
 
 // Tiles [first, first + count) of images of h x w. Tile t is in row t / tile_columns % tile_rows and column
 // t % tile_columns of image t / (tile_columns * tile_rows).
-struct WinogradTiles {
+struct TileRange {
   long tile_rows, tile_columns;
   long first, count;
 };
 
-struct WinogradImages {
+struct TileImages {
   const void* data;
   long h, w, channels;
 };
 
-// Computes act(bias + weights * x), where x has `top` rows and `left` columns of padding.
+// Computes act(bias + weights * x), where x has `top` rows and `left` columns of padding: transforms the inputs,
+// multiplies them with the weights of 32 output channels, and writes these outputs.
 struct WinogradBlock {
-  WinogradTiles tiles;
-  WinogradImages x;
+  TileRange tiles;
+  TileImages x;
   long top, left;
   void* y;
   long out_h, out_w, out;
@@ -41,13 +42,13 @@ struct WinogradWeights {
   const float* dense;  // in the order O,H,W,I of the convolution
   long in, out;        // of the pass
   long o, first, count;
-  void* packed;  // words: [product][count / pair][32], and kWinogradPadding words behind each product
+  void* packed;  // words: [product][count / pair][32], and kTilePadding words behind each product
 };
 
 // Transforms 16 channels, from `channel` on, of inputs (windows with padding) or of gradients of outputs.
-struct WinogradTransform {
-  WinogradTiles tiles;
-  WinogradImages from;
+struct TileTransform {
+  TileRange tiles;
+  TileImages from;
   long channel;
   long stride, top, left;  // of inputs
   void* to;                // words: [product][ceil(count / pair)][16], products are `step` words apart
@@ -55,8 +56,8 @@ struct WinogradTransform {
 };
 
 // The gradient of the weights of 16 output and 32 input channels.
-struct WinogradWeightGradient {
-  const void* x;   // of WinogradTransform: two blocks of 16 input channels, which are x_block words apart
+struct TileWeightGradient {
+  const void* x;   // of TileTransform: two blocks of 16 input channels, which are x_block words apart
   const void* dy;  // and a block of 16 output channels
   long x_block;
   long step;       // words between products
@@ -69,18 +70,18 @@ struct WinogradWeightGradient {
 // Weight gradients of convolutions with kernels of kernel x kernel, in tiles of tile x tile outputs.
 struct WeightKernels {
   long tile, kernel;
-  long products;           // of a tile and two channels: (tile + kernel - 1)^2
+  long products;           // of a tile, an input channel and an output channel: (tile + kernel - 1)^2
   long gradient_products;  // transformed values of a tile of dy: as many, or one that all products share
   long pair;               // values of a word
-  void (*transform_inputs)(const WinogradTransform&);
-  void (*transform_gradients)(const WinogradTransform&);
-  void (*weight_gradient)(const WinogradWeightGradient&);
+  void (*transform_inputs)(const TileTransform&);
+  void (*transform_gradients)(const TileTransform&);
+  void (*weight_gradient)(const TileWeightGradient&);
 };
 
-// F(tile x tile, 3 x 3)
+// F(tile x tile, 3 x 3); weight gradients may have other tiles.
 struct WinogradKernels {
   long tile;      // rows and columns of outputs of a tile
-  long products;  // of a tile and two channels: (tile + 2)^2
+  long products;  // of a tile, an input channel and an output channel: (tile + 2)^2
   long pair;      // values of a word
   void (*pack)(const WinogradWeights&);
   void (*pack_transposed)(const WinogradWeights&);
