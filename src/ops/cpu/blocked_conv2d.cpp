@@ -24,8 +24,9 @@ const WeightKernels& direct_kernels(DType activations, int64_t kernel) {
   return kernel == 1 ? kDirectWeights1Bf16 : kDirectWeights3Bf16;
 }
 
-bool supported(const Workers& workers, DType activations) {
-  return workers.kernels.widest_lanes == 16 && (activations == DType::f32 || __builtin_cpu_supports("avx512bf16"));
+// Not if most outputs of a tile are outside the image.
+bool fills_tiles(int64_t tile, int64_t products, const ImageShape& out) {
+  return 3 * products * count_tiles(tile, out, 1) <= 2 * 9 * out.h * out.w;
 }
 
 class BlockedConv2d final : public Conv2d {
@@ -48,10 +49,11 @@ class BlockedConv2d final : public Conv2d {
       forward_.emplace(workers, *scratch_, winograd, desc, false);
       if (desc.input_gradient) data_.emplace(workers, *scratch_, winograd, desc, true);
     }
-    if (desc.weight_gradient)
-      weights_.emplace(workers, *scratch_,
-                       own.winograd ? winograd.weights : direct_kernels(activations_, desc.window.kernel), desc,
-                       planned_.rbegin()->first);
+    if (!desc.weight_gradient) return;
+    const bool tiled =
+        own.winograd && fills_tiles(winograd.weights.tile, winograd.weights.products, conv2d_output(desc));
+    weights_.emplace(workers, *scratch_, tiled ? winograd.weights : direct_kernels(activations_, desc.window.kernel),
+                     desc, planned_.rbegin()->first);
   }
 
   Format output_format() const override { return Format::blocked_channels(16); }
@@ -111,31 +113,37 @@ class BlockedConv2d final : public Conv2d {
 
 }  // namespace
 
+bool has_blocked_kernels(const Workers& workers, DType activations) {
+  return workers.kernels.widest_lanes == 16 && (activations == DType::f32 || __builtin_cpu_supports("avx512bf16"));
+}
+
 OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
   constexpr int64_t kMinOutputs = 256;  // of all samples; fewer do not pay for reading the transformed weights
   const DType type = config.activations;
   const auto& [kernel, stride, padding, dilation] = desc.window;
   if ((kernel != 3 && kernel != 1) || dilation != 1 || desc.groups != 1 || desc.dense) return {};
   if (desc.input_format != Format::blocked_channels(16) || desc.input.c % kTileOutputs != 0 ||
-      desc.out_channels % kTileOutputs != 0 || !supported(workers, type))
+      desc.out_channels % kTileOutputs != 0 || !has_blocked_kernels(workers, type))
     return {};
   const ImageShape out = conv2d_output(desc);
   const int64_t outputs = out.h * out.w;
   const int64_t tile = winograd_kernels(type).tile, products = winograd_kernels(type).products;
-  const int64_t tiles = count_tiles(tile, out, 1);
-  const bool full = 3 * products * tiles <= 2 * 9 * outputs;  // not if most outputs of a tile are outside the image
   const bool small = std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
-  if (config.winograd && kernel == 3 && stride == 1 && small && full && n * tiles * tile * tile >= kMinOutputs)
+  if (config.winograd && kernel == 3 && stride == 1 && small && fills_tiles(tile, products, out) &&
+      count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
     return {.winograd = true, .weights = true};
   const bool faster = type == DType::bf16 || (kernel == 3 && outputs < 64);
   return {.winograd = false, .weights = faster && n * outputs >= kMinOutputs};
 }
 #else
+bool has_blocked_kernels(const Workers&, DType) { return false; }
+
 OwnPasses own_passes(const Workers&, const DnnlConfig&, const Conv2dDesc&, int64_t) { return {}; }
 #endif
 
 std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                             std::span<const int64_t> batch_sizes) {
+  DDP_EXPECT(!batch_sizes.empty() && std::ranges::min(batch_sizes) > 0);
   DnnlConfig shared = config;
   if (!shared.scratch) shared.scratch = std::make_shared<Scratch>(workers.device);
 #ifdef DDP_X86_KERNELS
@@ -144,7 +152,6 @@ std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlCo
   std::vector<int64_t> sizes;  // that our kernels do not compute alone
   bool all_weights = true;
   for (const int64_t n : batch_sizes) {
-    DDP_EXPECT(n > 0);
     const OwnPasses own = planned[n] = own_passes(workers, shared, desc, n);
     all_weights &= own.weights;
     if (!own.winograd) sizes.push_back(n);

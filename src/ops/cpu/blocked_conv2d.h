@@ -16,6 +16,9 @@
 
 namespace ddp {
 
+// Whether the processor and the set of instructions have kernels for these activations.
+bool has_blocked_kernels(const Workers& workers, DType activations);
+
 // Which passes our kernels compute for n samples: where they are possible and faster. This depends on the shape, the
 // processor, the set of instructions and `config` only.
 struct OwnPasses {
@@ -25,7 +28,8 @@ struct OwnPasses {
 };
 OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n);
 
-// Computes these passes, and all others by make_dnnl_conv2d(). Batch sizes are above 0.
+// Computes these passes, and all others by make_dnnl_conv2d(). `batch_sizes` is not empty,
+// and all sizes are above 0. The output has the input's format if one pass is ours, else oneDNN's choice.
 std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                             std::span<const int64_t> batch_sizes);
 

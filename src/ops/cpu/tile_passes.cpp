@@ -160,13 +160,12 @@ WeightGradientPass::WeightGradientPass(const Workers& workers, Scratch& scratch,
   scratch.reserve(words(slice) * kWord);
 }
 
-// Tiles of the largest slice. A transformed slice fits in the cache. Slices of fewer tiles would spend their time on
-// reading and writing the gradient.
+// Tiles of the largest slice. A transformed slice has about 2 MiB, or 128 tiles if that is more. Slices of fewer tiles
+// would spend their time on reading and writing the gradient.
 int64_t WeightGradientPass::most_tiles() const {
-  constexpr int64_t kSliceBytes = 2 << 20, kProducts = 4608;
+  constexpr int64_t kSliceBytes = 2 << 20, kLeast = 128;
   const int64_t values = kernels_.products * in_ + kernels_.gradient_products * out_.c;
-  const int64_t least = std::min<int64_t>(128, kProducts / kernels_.products);
-  return std::max(kSliceBytes / (values * kWord / kernels_.pair), least) / 2 * 2;
+  return std::max(kSliceBytes / (values * kWord / kernels_.pair), kLeast) / 2 * 2;
 }
 
 int64_t WeightGradientPass::slice_tiles(int64_t tiles) const {

@@ -120,7 +120,9 @@ TEST(CpuConv2d, ResultsOfTilesDoNotDependOnTheNumberOfThreads) {
                             .window = {3, stride, 1},
                             .relu = true};
       const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
-      if (!own_passes(Workers{*device, 1}, {type, true, nullptr}, desc, 150).weights) continue;
+      const Workers workers{*device, 1};
+      if (!has_blocked_kernels(workers, type)) continue;
+      ASSERT_TRUE(own_passes(workers, {type, true, nullptr}, desc, 150).weights);
       ++compared;
       const auto one = results_of(desc, 150, 1, precision);  // several slices
       EXPECT_EQ(results_of(desc, 150, 2, precision), one) << stride;
@@ -138,7 +140,9 @@ TEST(CpuConv2d, LargeTransformedWeightsArePackedInParts) {
                         .window = {3, 1, 1},
                         .bias = true,
                         .relu = true};
-  if (!own_passes(Workers{*device, 1}, {}, desc, 17).winograd) GTEST_SKIP() << "this processor lacks AVX-512";
+  const Workers workers{*device, 1};
+  if (!has_blocked_kernels(workers, DType::f32)) GTEST_SKIP() << "this processor lacks AVX-512";
+  ASSERT_TRUE(own_passes(workers, {}, desc, 17).winograd);
   const auto one = results_of(desc, 17, 1), direct = results_of(desc, 17, 1, Precision::fp32, false);
   EXPECT_EQ(results_of(desc, 17, 3), one);
   for (const size_t result : {0, 1, 2, 3}) EXPECT_TRUE(within(3e-5, deviation(one[result], direct[result]))) << result;
@@ -196,7 +200,7 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   const Workers narrow(*device, 1, InstructionSet::v3);
   EXPECT_EQ(own_passes(narrow, f32, suited, 50), none);
   EXPECT_EQ(own_passes(narrow, bf16, suited, 50), none);
-  if (!__builtin_cpu_supports("avx512bf16")) return;
+  if (!has_blocked_kernels(workers, DType::bf16)) return;
   EXPECT_EQ(picked(nothing, 6, bf16), winograd);
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 5, bf16), none);  // 245 outputs
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 6, bf16), weights);
