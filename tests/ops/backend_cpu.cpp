@@ -71,7 +71,7 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
       const Workers workers(device, threads, backend.forced.value_or(best_instruction_set()));
       omp_set_num_threads(threads);
       if (lanes && type == DType::f32) {
-        SCOPED_TRACE("own kernels");
+        SCOPED_TRACE("kernels for lanes");
         check(*make_lane_conv2d(workers, desc), format, {backend.products});
       }
       if (backend.forced) continue;

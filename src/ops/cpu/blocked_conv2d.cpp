@@ -118,7 +118,7 @@ bool has_blocked_kernels(const Workers& workers, DType activations) {
 }
 
 OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
-  constexpr int64_t kMinOutputs = 256;  // of all samples; fewer do not pay for reading the transformed weights
+  constexpr int64_t kMinOutputs = 256;  // of all samples; with fewer, transforms cost more than they save
   const DType type = config.activations;
   const auto& [kernel, stride, padding, dilation] = desc.window;
   if ((kernel != 3 && kernel != 1) || dilation != 1 || desc.groups != 1 || desc.dense) return {};

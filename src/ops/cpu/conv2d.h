@@ -1,6 +1,7 @@
 // The convolution implementations on the CPU. Our kernels for the batch-interleaved format are faster if the number of
-// channels is small or not a multiple of 16. For multiples of 16, and in bf16, those of blocked_conv2d.h and oneDNN
-// are. Dense convolutions have matrix products for 1 x 1 windows, our kernels if they are depthwise, and oneDNN else.
+// channels is small or not a multiple of 16. For multiples of 16, and in bf16, the kernels of blocked_conv2d.h
+// and oneDNN are faster. Dense convolutions are matrix products for 1 x 1 windows in f32, our kernels if they are
+// depthwise, and oneDNN's otherwise.
 #pragma once
 
 #include "device/scratch.h"

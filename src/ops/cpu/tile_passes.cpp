@@ -83,7 +83,7 @@ void WinogradPass::run(const Tensor& from, const float* bias, bool relu, const T
   keeps_weights() ? run_tiles(block) : run_outputs(block);
 }
 
-// Each item has tiles of its own.
+// An item computes all outputs of a block of tiles.
 void WinogradPass::run_tiles(const WinogradBlock& all) {
   const int64_t group = kBlockTiles * workers_.threads;
   const int64_t item_words = transformed_words() + kernels_.products * kProductsStep;
@@ -103,7 +103,7 @@ void WinogradPass::run_tiles(const WinogradBlock& all) {
     });
 }
 
-// Each item has output channels of its own, and packs their weights.
+// An item packs the weights of 32 output channels, and computes these for a block of tiles.
 void WinogradPass::run_outputs(const WinogradBlock& all) {
   constexpr int64_t kItemTiles = 8;
   float* const memory = static_cast<float*>(scratch_.data());

@@ -13,34 +13,30 @@ namespace {
 
 // The image, and the row and column of the first output of a tile of Tile x Tile outputs.
 template <long Tile>
-class TilePlace {
- public:
+struct TilePlace {
   TilePlace(const TileRange& tiles, long t)
-      : rows_(tiles.tile_rows * Tile),
-        columns_(tiles.tile_columns * Tile),
-        image((tiles.first + t) / (tiles.tile_rows * tiles.tile_columns)),
+      : image((tiles.first + t) / (tiles.tile_rows * tiles.tile_columns)),
         row((tiles.first + t) / tiles.tile_columns % tiles.tile_rows * Tile),
-        column((tiles.first + t) % tiles.tile_columns * Tile) {}
+        column((tiles.first + t) % tiles.tile_columns * Tile),
+        rows(tiles.tile_rows * Tile),
+        columns(tiles.tile_columns * Tile) {}
 
   void next() {
     column += Tile;
-    if (column < columns_) return;
+    if (column < columns) return;
     column = 0;
     row += Tile;
-    if (row < rows_) return;
+    if (row < rows) return;
     row = 0;
     ++image;
   }
 
- private:
-  long rows_, columns_;
-
- public:
   long image, row, column;
+  long rows, columns;  // of an image, filled up to whole tiles
 };
 
-// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is
-// expected Step pixels further.
+// Size x Size pixels of an image from (row, column) on; those outside the image are 0. With a stride of 1, the
+// next window is Step pixels further: these are prefetched.
 template <class Number, long Size, long Step>
 class Window {
   using Stored = typename Number::Stored;
