@@ -75,15 +75,18 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
         check(*make_lane_conv2d(workers, desc), format, {backend.products});
       }
       if (backend.forced) continue;
-      const bool own = own_passes(workers, {type, true, nullptr}, desc, n).winograd;
-      const bool suited = own || (type == DType::f32 && suits_winograd(desc, n));
-      for (const bool winograd : {true, false}) {
-        if (!winograd && !suited) continue;  // the same as with it
-        SCOPED_TRACE(fmt::format("Winograd {}", winograd));
-        // Winograd in bf16 rounds its transformed inputs.
-        const bool coarse = type == DType::bf16 && winograd && own;
-        check(*make_blocked_conv2d(workers, {type, winograd, nullptr}, desc, sizes), format,
-              coarse ? kBf16Winograd : ConvBounds{backend.products});
+      for (const bool amx : {false, true}) {
+        if (amx && (type != DType::bf16 || !has_amx())) continue;
+        const bool own = own_passes(workers, {type, true, nullptr, amx}, desc, n).all;
+        const bool suited = own || (type == DType::f32 && suits_winograd(desc, n));
+        for (const bool winograd : {true, false}) {
+          if (!winograd && (amx || !suited)) continue;  // the same as with it
+          SCOPED_TRACE(fmt::format("Winograd {}, AMX {}", winograd, amx));
+          // Winograd in bf16 rounds its transformed inputs.
+          const bool coarse = type == DType::bf16 && winograd && own && !amx;
+          check(*make_blocked_conv2d(workers, {type, winograd, nullptr, amx}, desc, sizes), format,
+                coarse ? kBf16Winograd : ConvBounds{backend.products});
+        }
       }
     }
   }

@@ -138,8 +138,8 @@ OptionGroup machine_options() {
              {"v4", InstructionSet::v4}},
             [](Options & o) -> auto& { return o.device.cpu_isa; }),
         .on_resume = {Effect::rounding, "device"},
-        .help =
-            "largest instruction set to use on a CPU, as a level of x86-64; v3: AVX2; v4: AVX-512; auto: the CPU's"},
+        .help = "largest instruction set to use on a CPU, as a level of x86-64; v3: AVX2; v4: AVX-512, and AMX in "
+                "bf16; auto: the CPU's"},
        {.name = "--transport",
         .target = one_of<TransportKind>(
             {{"auto", TransportKind::automatic}, {"nccl", TransportKind::nccl}, {"mpi", TransportKind::mpi}},

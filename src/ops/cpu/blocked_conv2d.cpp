@@ -15,18 +15,21 @@ namespace ddp {
 #ifdef DDP_X86_KERNELS
 namespace {
 
-const WinogradKernels& winograd_kernels(DType activations) {
-  return activations == DType::bf16 ? kWinogradBf16 : kWinogradF32;
+bool uses_amx(const DnnlConfig& config) { return config.amx && config.activations == DType::bf16; }
+
+const WinogradKernels& tile_kernels(const DnnlConfig& config) {
+  return uses_amx(config) ? kAmx3 : config.activations == DType::bf16 ? kWinogradBf16 : kWinogradF32;
 }
 
-const WeightKernels& direct_kernels(DType activations, int64_t kernel) {
-  if (activations == DType::f32) return kDirectWeights3F32;
+const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
+  if (config.activations == DType::f32) return kDirectWeights3F32;
+  if (config.amx) return kernel == 1 ? kAmxWeights1 : kAmxWeights3;
   return kernel == 1 ? kDirectWeights1Bf16 : kDirectWeights3Bf16;
 }
 
 // Not if most outputs of a tile are outside the image.
 bool fills_tiles(int64_t tile, int64_t products, const ImageShape& out) {
-  return 3 * products * count_tiles(tile, out, 1) <= 2 * 9 * out.h * out.w;
+  return tile == 1 || 3 * products * count_tiles(tile, out, 1) <= 2 * 9 * out.h * out.w;
 }
 
 class BlockedConv2d final : public Conv2d {
@@ -44,19 +47,18 @@ class BlockedConv2d final : public Conv2d {
         fallback_(std::move(fallback)) {
     DDP_EXPECT(!fallback_ || fallback_->output_format() == output_format());
     const OwnPasses own = planned_.rbegin()->second;  // the largest size has all passes of ours
-    const WinogradKernels& winograd = winograd_kernels(activations_);
-    if (own.winograd) {
-      forward_.emplace(workers, *scratch_, winograd, desc, false);
-      if (desc.input_gradient) data_.emplace(workers, *scratch_, winograd, desc, true);
+    const WinogradKernels& kernels = tile_kernels(config);
+    if (own.all) {
+      forward_.emplace(workers, *scratch_, kernels, desc, false);
+      if (desc.input_gradient) data_.emplace(workers, *scratch_, kernels, desc, true);
     }
     if (!desc.weight_gradient) return;
-    const bool tiled =
-        own.winograd && fills_tiles(winograd.weights.tile, winograd.weights.products, conv2d_output(desc));
-    weights_.emplace(workers, *scratch_, tiled ? winograd.weights : direct_kernels(activations_, desc.window.kernel),
-                     desc, planned_.rbegin()->first);
+    const bool tiled = own.all && fills_tiles(kernels.weights.tile, kernels.weights.products, conv2d_output(desc));
+    weights_.emplace(workers, *scratch_, tiled ? kernels.weights : direct_kernels(config, desc.window.kernel), desc,
+                     planned_.rbegin()->first);
   }
 
-  Format output_format() const override { return Format::blocked_channels(16); }
+  Format output_format() const override { return desc_.input_format; }
 
   void bind(const WeightData& weight, const WeightData& bias) override {
     bias_ = bias.f32;
@@ -66,7 +68,7 @@ class BlockedConv2d final : public Conv2d {
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
-    if (!own(x.shape.n).winograd) return fallback_->forward(x, y);
+    if (!own(x.shape.n).all) return fallback_->forward(x, y);
     check(x, y);
     forward_->run(x, desc_.bias ? bias_ : nullptr, desc_.relu, y);
   }
@@ -82,7 +84,7 @@ class BlockedConv2d final : public Conv2d {
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
     DDP_EXPECT(desc_.input_gradient);
-    if (!own(dx.shape.n).winograd) return fallback_->backward_input(dy, dx);
+    if (!own(dx.shape.n).all) return fallback_->backward_input(dy, dx);
     check(dx, dy);
     data_->run(dy, nullptr, false, dx);
   }
@@ -122,18 +124,20 @@ OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Con
   const DType type = config.activations;
   const auto& [kernel, stride, padding, dilation] = desc.window;
   if ((kernel != 3 && kernel != 1) || dilation != 1 || desc.groups != 1 || desc.dense) return {};
-  if (desc.input_format != Format::blocked_channels(16) || desc.input.c % kTileOutputs != 0 ||
-      desc.out_channels % kTileOutputs != 0 || !has_blocked_kernels(workers, type))
+  const bool amx = uses_amx(config);
+  const Format format = amx ? Format{} : Format::blocked_channels(16);
+  if (desc.input_format != format || desc.input.c % kTileOutputs != 0 || desc.out_channels % kTileOutputs != 0 ||
+      !has_blocked_kernels(workers, type))
     return {};
   const ImageShape out = conv2d_output(desc);
   const int64_t outputs = out.h * out.w;
-  const int64_t tile = winograd_kernels(type).tile, products = winograd_kernels(type).products;
+  const int64_t tile = tile_kernels(config).tile, products = tile_kernels(config).products;
   const bool small = std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
-  if (config.winograd && kernel == 3 && stride == 1 && small && fills_tiles(tile, products, out) &&
-      count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
-    return {.winograd = true, .weights = true};
+  if ((amx ? outputs < 64 : config.winograd) && kernel == 3 && stride == 1 && small &&
+      fills_tiles(tile, products, out) && count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
+    return {.all = true, .weights = true};
   const bool faster = type == DType::bf16 || (kernel == 3 && outputs < 64);
-  return {.winograd = false, .weights = faster && n * outputs >= kMinOutputs};
+  return {.all = false, .weights = faster && n * outputs >= kMinOutputs};
 }
 #else
 bool has_blocked_kernels(const Workers&, DType) { return false; }
@@ -154,7 +158,7 @@ std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlCo
   for (const int64_t n : batch_sizes) {
     const OwnPasses own = planned[n] = own_passes(workers, shared, desc, n);
     all_weights &= own.weights;
-    if (!own.winograd) sizes.push_back(n);
+    if (!own.all) sizes.push_back(n);
   }
   if (planned.rbegin()->second.weights) {
     if (all_weights) rest.weight_gradient = rest.bias_gradient = false;

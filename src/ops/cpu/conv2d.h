@@ -6,6 +6,7 @@
 
 #include "device/scratch.h"
 #include "ops/conv2d.h"
+#include "ops/cpu/instruction_set.h"
 #include "ops/cpu/parallel.h"
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct DnnlConfig {
   DType activations = DType::f32;    // bf16 requires dnnl_offers_bf16()
   bool winograd = true;              // allows Winograd's algorithm
   std::shared_ptr<Scratch> scratch;  // shared by the convolutions of a rank; null: the convolution has its own
+  bool amx = has_amx();              // our bf16 kernels for AMX, in place of Winograd's
 };
 
 bool suits_dnnl(const Conv2dDesc& desc);

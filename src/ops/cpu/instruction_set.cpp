@@ -3,6 +3,12 @@
 #include "core/error.h"
 #include "ops/cpu/simd/kernels.h"
 
+#ifdef DDP_X86_KERNELS
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace ddp {
 
 namespace base {
@@ -38,6 +44,18 @@ InstructionSet best_instruction_set() {
   return has_v4() ? InstructionSet::v4 : has_v3() ? InstructionSet::v3 : InstructionSet::base;
 }
 
+// Linux gives the state of the tiles to a process that asks for it.
+bool has_amx() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool granted = [] {
+    constexpr unsigned kBf16Bit = 1U << 22, kTileBit = 1U << 24;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+    return (edx & kBf16Bit) && (edx & kTileBit) && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return granted;
+}
+
 const Kernels& kernels_of(InstructionSet set) {
   require_instruction_set(set, best_instruction_set());
   switch (set) {
@@ -48,6 +66,8 @@ const Kernels& kernels_of(InstructionSet set) {
   return base::kKernels;
 }
 #else
+bool has_amx() { return false; }
+
 InstructionSet best_instruction_set() { return InstructionSet::base; }
 
 const Kernels& kernels_of(InstructionSet set) {

@@ -12,6 +12,9 @@ const char* name_of(InstructionSet set);
 // The largest set of this processor. A processor has all smaller ones too.
 InstructionSet best_instruction_set();
 
+// Whether this processor multiplies tiles of bf16 (AMX), and the kernel lets this process use them.
+bool has_amx();
+
 // Throws Error(Exit::device) if `set` is larger than `best`.
 void require_instruction_set(InstructionSet set, InstructionSet best);
 

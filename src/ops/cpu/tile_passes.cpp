@@ -24,7 +24,7 @@ TileImages images_of(const Tensor& t) {
   return {.data = t.data, .h = t.shape.image.h, .w = t.shape.image.w, .channels = t.shape.image.c};
 }
 
-int64_t even(int64_t count) { return ceil_div(count, 2) * 2; }
+int64_t round_up(int64_t count, int64_t multiple) { return ceil_div(count, multiple) * multiple; }
 
 }  // namespace
 
@@ -156,20 +156,18 @@ WeightGradientPass::WeightGradientPass(const Workers& workers, Scratch& scratch,
       in_(desc.input.c),
       out_(conv2d_output(desc)),
       window_(desc.window) {
-  const int64_t slice = std::min(most_tiles(), even(count_tiles(kernels.tile, out_, most)));
+  const int64_t slice = std::min(most_tiles(), round_up(count_tiles(kernels.tile, out_, most), kernels.granule));
   scratch.reserve(words(slice) * kWord);
 }
 
-// Tiles of the largest slice. A transformed slice has about 2 MiB, or 128 tiles if that is more. Slices of fewer tiles
-// would spend their time on reading and writing the gradient.
+// Tiles of the largest slice.
 int64_t WeightGradientPass::most_tiles() const {
-  constexpr int64_t kSliceBytes = 2 << 20, kLeast = 128;
   const int64_t values = kernels_.products * in_ + kernels_.gradient_products * out_.c;
-  return std::max(kSliceBytes / (values * kWord / kernels_.pair), kLeast) / 2 * 2;
+  return round_up(std::max(kernels_.slice_bytes / (values * kWord / kernels_.pair), kernels_.least), kernels_.granule);
 }
 
 int64_t WeightGradientPass::slice_tiles(int64_t tiles) const {
-  return even(ceil_div(tiles, ceil_div(tiles, most_tiles())));
+  return round_up(ceil_div(tiles, ceil_div(tiles, most_tiles())), kernels_.granule);
 }
 
 int64_t WeightGradientPass::step(int64_t slice) const { return slice / kernels_.pair * kBlock + kTilePadding; }
@@ -207,11 +205,13 @@ void WeightGradientPass::run(const Tensor& x, const Tensor& dy, float* dweight, 
                                     .to = transformed_dy + o * dy_block,
                                     .step = step(slice)});
     });
-    workers_.each(in_blocks / 2 * out_blocks, [&](int64_t i) {
-      const int64_t c = i / out_blocks * 2, o = i % out_blocks;
+    const int64_t items = out_.c / kernels_.outputs;
+    workers_.each(in_blocks / 2 * items, [&](int64_t i) {
+      const int64_t c = i / items * 2, o = i % items * kernels_.outputs / kBlock;
       kernels_.weight_gradient({.x = transformed_x + c * x_block,
                                 .dy = transformed_dy + o * dy_block,
                                 .x_block = x_block,
+                                .dy_block = dy_block,
                                 .step = step(slice),
                                 .depth = ceil_div(tiles.count, kernels_.pair),
                                 .dweight = dweight + o * kBlock * kernels_.kernel * kernels_.kernel * in_ + c * kBlock,

@@ -1,7 +1,7 @@
 // Passes of 2D convolutions as products of tiles: Winograd's algorithm (Lavin and Gray, "Fast algorithms for
 // convolutional neural networks", 2015), and weight gradients by the direct algorithm. Activations are in blocks of 16
-// channels, and numbers of input and output channels are multiples of 32. Results do not depend on the number of
-// threads.
+// channels, or dense for the kernels of AMX, and numbers of input and output channels are multiples of 32. Results do
+// not depend on the number of threads.
 #pragma once
 
 #include "device/buffer.h"
@@ -17,9 +17,10 @@ namespace ddp {
 // The number of tiles of n samples.
 int64_t count_tiles(int64_t tile, const ImageShape& out, int64_t n);
 
-// Computes act(b + w * x), or, if `transposed`, the gradient of the input from the gradient of the output, for 3 x 3
-// windows of stride 1 with a padding of at most 2. Small packed weights are kept from bind to bind. Large ones, which
-// would not stay in the cache, are packed in parts for each block of tiles.
+// With tiles of one output Winograd's algorithm is the direct one. Computes act(b + w * x), or, if `transposed`, the
+// gradient of the input from the gradient of the output, for 3 x 3 windows of stride 1 with a padding of at most 2.
+// Small packed weights are kept from bind to bind. Large ones, which would not stay in the cache, are packed in parts
+// for each block of tiles.
 class WinogradPass {
  public:
   WinogradPass(const Workers& workers, Scratch& scratch, const WinogradKernels& kernels, const Conv2dDesc& desc,

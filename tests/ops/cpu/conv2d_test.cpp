@@ -70,9 +70,10 @@ TEST(CpuConv2d, PicksOneDnnForEveryConvolutionInBf16) {
 
 // y, dx, dweight and dbias.
 std::vector<Values> results_of(const Conv2dDesc& desc, int64_t n, int threads, Precision precision = Precision::fp32,
-                               bool winograd = true) {
+                               bool winograd = true, bool amx = has_amx()) {
   const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, {.threads = threads, .precision = precision, .winograd = winograd});
+  const auto ops =
+      make_cpu_ops(*device, {.threads = threads, .precision = precision, .winograd = winograd, .amx = amx});
   const int64_t sizes[] = {n};
   const auto conv = ops->conv2d(desc, sizes);
   const int64_t weights = desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
@@ -109,26 +110,46 @@ TEST(CpuConv2d, DenseResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(CpuConv2d, ResultsOfTilesDoNotDependOnTheNumberOfThreads) {
+struct TileKernels {
+  Precision precision;
+  bool amx;
+};
+
+// Several slices of tiles. The outputs are small enough for all passes of AMX.
+void expect_same_results_of_threads(const TileKernels& tested) {
   const auto device = make_cpu_device();
-  int compared = 0;
-  for (const Precision precision : {Precision::fp32, Precision::bf16})
-    for (const int64_t stride : {1, 2}) {
-      const Conv2dDesc desc{.input = {8, 7, 64},
-                            .input_format = Format::blocked_channels(16),
-                            .out_channels = 96,
-                            .window = {3, stride, 1},
-                            .relu = true};
-      const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
-      const Workers workers{*device, 1};
-      if (!has_blocked_kernels(workers, type)) continue;
-      ASSERT_TRUE(own_passes(workers, {type, true, nullptr}, desc, 150).weights);
-      ++compared;
-      const auto one = results_of(desc, 150, 1, precision);  // several slices
-      EXPECT_EQ(results_of(desc, 150, 2, precision), one) << stride;
-      EXPECT_EQ(results_of(desc, 150, 3, precision), one) << stride;
+  const DType type = tested.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  const Workers workers{*device, 1};
+  if (!has_blocked_kernels(workers, type) || (tested.amx && !has_amx())) GTEST_SKIP() << "this processor lacks them";
+  for (const int64_t stride : {1, 2}) {
+    // oneDNN's dense outputs, which it prefers where there is AMX, do not go with blocks of channels.
+    if (stride == 2 && type == DType::bf16 && has_amx() && !tested.amx) continue;
+    const Conv2dDesc desc{.input = {8, 7, 64},
+                          .input_format = tested.amx ? Format{} : Format::blocked_channels(16),
+                          .out_channels = 96,
+                          .window = {3, stride, 1},
+                          .relu = true};
+    const OwnPasses own = own_passes(workers, {type, true, nullptr, tested.amx}, desc, 150);
+    ASSERT_EQ(own, (OwnPasses{.all = stride == 1, .weights = true}));
+    const auto one = results_of(desc, 150, 1, tested.precision, true, tested.amx);
+    for (const int threads : {2, 3}) {
+      const auto several = results_of(desc, 150, threads, tested.precision, true, tested.amx);
+      for (const size_t result : {0, 1, 2, 3})
+        EXPECT_TRUE(several[result] == one[result]) << result << ", stride " << stride << ", threads " << threads;
     }
-  if (compared == 0) GTEST_SKIP() << "this processor lacks AVX-512";
+  }
+}
+
+TEST(CpuConv2d, ResultsOfTilesInF32DoNotDependOnTheNumberOfThreads) {
+  expect_same_results_of_threads({Precision::fp32, false});
+}
+
+TEST(CpuConv2d, ResultsOfTilesInBf16DoNotDependOnTheNumberOfThreads) {
+  expect_same_results_of_threads({Precision::bf16, false});
+}
+
+TEST(CpuConv2d, ResultsOnAmxDoNotDependOnTheNumberOfThreads) {
+  expect_same_results_of_threads({Precision::bf16, true});
 }
 
 // Of more than 16 MiB, with a last part of 32 channels, and more than one block of tiles.
@@ -142,10 +163,23 @@ TEST(CpuConv2d, LargeTransformedWeightsArePackedInParts) {
                         .relu = true};
   const Workers workers{*device, 1};
   if (!has_blocked_kernels(workers, DType::f32)) GTEST_SKIP() << "this processor lacks AVX-512";
-  ASSERT_TRUE(own_passes(workers, {}, desc, 17).winograd);
+  ASSERT_TRUE(own_passes(workers, {}, desc, 17).all);
   const auto one = results_of(desc, 17, 1), direct = results_of(desc, 17, 1, Precision::fp32, false);
   EXPECT_EQ(results_of(desc, 17, 3), one);
   for (const size_t result : {0, 1, 2, 3}) EXPECT_TRUE(within(3e-5, deviation(one[result], direct[result]))) << result;
+}
+
+TEST(CpuConv2d, LargeWeightsOnAmxArePackedInParts) {
+  const auto device = make_cpu_device();
+  const Conv2dDesc desc{
+      .input = {5, 4, 992}, .input_format = {}, .out_channels = 960, .window = {3, 1, 1}, .bias = true, .relu = true};
+  const Workers workers{*device, 1};
+  if (!has_blocked_kernels(workers, DType::bf16) || !has_amx()) GTEST_SKIP() << "this processor lacks AMX";
+  ASSERT_TRUE(own_passes(workers, {DType::bf16, true, nullptr, true}, desc, 17).all);
+  const auto ours = results_of(desc, 17, 1, Precision::bf16, true, true),
+             peer = results_of(desc, 17, 1, Precision::bf16, true, false);  // oneDNN's
+  EXPECT_EQ(results_of(desc, 17, 3, Precision::bf16, true, true), ours);
+  for (const size_t result : {0, 1, 2, 3}) EXPECT_TRUE(within(5e-3, deviation(ours[result], peer[result]))) << result;
 }
 
 TEST(CpuConv2d, PicksWinogradForWideLayersOfStrideOneWithEnoughTiles) {
@@ -173,15 +207,16 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
                           .input_format = Format::blocked_channels(16),
                           .out_channels = 32,
                           .window = {3, 1, {0, 2, 1, 0}}};
-  const OwnPasses none, winograd{true, true}, weights{false, true};
-  const DnnlConfig f32, direct{DType::f32, false, nullptr}, bf16{DType::bf16, true, nullptr};
+  const OwnPasses none, all{true, true}, weights{false, true};
+  const DnnlConfig f32, direct{DType::f32, false, nullptr}, bf16{DType::bf16, true, nullptr, false},
+      amx{DType::bf16, true, nullptr, true};
   const auto picked = [&](const auto& change, int64_t n, const DnnlConfig& config) {
     Conv2dDesc desc = suited;
     change(desc);
     return own_passes(workers, config, desc, n);
   };
   const auto nothing = [](Conv2dDesc&) {};
-  EXPECT_EQ(picked(nothing, 5, f32), winograd);
+  EXPECT_EQ(picked(nothing, 5, f32), all);
   EXPECT_EQ(picked(nothing, 3, f32), none);  // 6 x 7 outputs: 4 tiles of 16
   EXPECT_EQ(picked(nothing, 6, direct), none);
   EXPECT_EQ(picked(nothing, 7, direct), weights);
@@ -201,9 +236,16 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   EXPECT_EQ(own_passes(narrow, f32, suited, 50), none);
   EXPECT_EQ(own_passes(narrow, bf16, suited, 50), none);
   if (!has_blocked_kernels(workers, DType::bf16)) return;
-  EXPECT_EQ(picked(nothing, 6, bf16), winograd);
+  EXPECT_EQ(picked(nothing, 6, bf16), all);
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 5, bf16), none);  // 245 outputs
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 6, bf16), weights);
+  EXPECT_EQ(picked(nothing, 6, amx), none);  // in blocks
+  const auto dense = [](Conv2dDesc& d) { d.input_format = {}; };
+  EXPECT_EQ(picked(dense, 6, bf16), none);
+  EXPECT_EQ(picked(dense, 6, amx), none);  // 42 outputs of a sample
+  EXPECT_EQ(picked(dense, 7, amx), all);
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { dense(d), d.input.h = 11; }, 7, amx), weights);  // 70 outputs
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { dense(d), d.window = {1, 2}; }, 16, amx), weights);
 }
 
 // oneDNN computes slices of 28 samples, our kernels blocks of 64 tiles of 16 outputs.
@@ -228,7 +270,7 @@ TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
     conv->bind({w.data()}, {});
     polls = 0;
     conv->forward(x.tensor(), y.tensor());
-    EXPECT_GE(polls, own_passes(workers, config, desc, 60).winograd ? 60 : 1 + 3);  // one for the weights
+    EXPECT_GE(polls, own_passes(workers, config, desc, 60).all ? 60 : 1 + 3);  // one for the weights
   }
 }
 

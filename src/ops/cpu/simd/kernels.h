@@ -3,8 +3,8 @@
 // The linker keeps one copy of a function that several objects define, so a copy for AVX-512 could serve a CPU without
 // it. The files of this folder prevent this: their functions are in anonymous namespaces, their tables are in the
 // namespace of the set (tables.h), and their headers define only functions that are in anonymous namespaces too or that
-// are always inlined (ops/host_device.h). The files winograd_*.cpp are compiled for AVX-512 only, and their tables have
-// names of their own (tile_kernels.h). The test ops.kernel_symbols checks the objects.
+// are always inlined (ops/host_device.h). The files winograd_*.cpp and amx_bf16.cpp are compiled for AVX-512 only, and
+// their tables have names of their own (tile_kernels.h). The test ops.kernel_symbols checks the objects.
 #pragma once
 
 #include "core/dtype.h"

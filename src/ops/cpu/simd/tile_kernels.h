@@ -1,4 +1,4 @@
-// The inner loops of tile_passes.h, for activations in blocks of 16 channels. A word has 4 bytes: one f32 value, or
+// The inner loops of tile_passes.h, for its formats of activations. A word has 4 bytes: one f32 value, or
 // a pair of bf16 values that are multiplied and added together. Do not define inline functions here (kernels.h).
 #pragma once
 
@@ -55,11 +55,11 @@ struct TileTransform {
   long step;
 };
 
-// The gradient of the weights of 16 output and 32 input channels.
+// The gradient of the weights of 16 or 32 output channels (WeightKernels::outputs) and 32 input channels.
 struct TileWeightGradient {
   const void* x;   // of TileTransform: two blocks of 16 input channels, which are x_block words apart
-  const void* dy;  // and a block of 16 output channels
-  long x_block;
+  const void* dy;  // and one or two blocks of 16 output channels, which are dy_block words apart
+  long x_block, dy_block;
   long step;       // words between products
   long depth;      // words of a product and a channel
   float* dweight;  // of the first channels, in the order O,H,W,I
@@ -73,12 +73,17 @@ struct WeightKernels {
   long products;           // of a tile, an input channel and an output channel: (tile + kernel - 1)^2
   long gradient_products;  // transformed values of a tile of dy: as many, or one that all products share
   long pair;               // values of a word
+  long granule;            // the tiles of a slice are a multiple of it, filled up with zeros
+  // A slice has as many tiles as fit `slice_bytes` of transformed values, or `least` if that is more: fewer tiles would
+  // spend their time on reading and writing the gradient.
+  long slice_bytes, least;
+  long outputs;  // channels that weight_gradient() computes
   void (*transform_inputs)(const TileTransform&);
   void (*transform_gradients)(const TileTransform&);
   void (*weight_gradient)(const TileWeightGradient&);
 };
 
-// F(tile x tile, 3 x 3); weight gradients may have other tiles.
+// F(tile x tile, 3 x 3), with a tile of one output the direct algorithm; weight gradients may have other tiles.
 struct WinogradKernels {
   long tile;      // rows and columns of outputs of a tile
   long products;  // of a tile, an input channel and an output channel: (tile + 2)^2
@@ -96,5 +101,8 @@ extern const WinogradKernels kWinogradF32;   // needs AVX-512
 extern const WinogradKernels kWinogradBf16;  // needs AVX512_BF16
 // The direct algorithm, for kernels of 1 x 1 or 3 x 3 and any stride.
 extern const WeightKernels kDirectWeights1Bf16, kDirectWeights3Bf16, kDirectWeights3F32;
+// The direct algorithm in bf16 on AMX, for dense activations. Need AMX and AVX512_BF16.
+extern const WinogradKernels kAmx3;  // 3 x 3, stride 1
+extern const WeightKernels kAmxWeights1, kAmxWeights3;
 
 }  // namespace ddp

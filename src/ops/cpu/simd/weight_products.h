@@ -96,6 +96,10 @@ struct WeightProducts {
                                            .products = kProducts,
                                            .gradient_products = kGradientPoints * kGradientPoints,
                                            .pair = kPair,
+                                           .granule = 2,
+                                           .slice_bytes = 2 << 20,
+                                           .least = 128,
+                                           .outputs = 16,
                                            .transform_inputs = transform_inputs,
                                            .transform_gradients = transform_gradients,
                                            .weight_gradient = weight_gradient};
