@@ -55,8 +55,8 @@ std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int thread
 
 bool has_convolutions(const Backend& backend) { return backend.type() == DType::f32 || dnnl_offers_bf16(); }
 
-// Our kernels for lanes, and the other ones with and without Winograd's algorithm, in each format that they accept.
-// With a forced set only our own kernels: oneDNN does not follow the set of our kernels.
+// Our kernels for lanes, and the other ones with and without Winograd's algorithm and AMX, in each format that they
+// accept. With a forced set only our own kernels: oneDNN does not follow the set of our kernels.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
                       const std::function<void(ddp::Conv2d&, Format, const ConvBounds&)>& check) {
   const int64_t sizes[] = {n, n + 1};
@@ -76,8 +76,10 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
       }
       if (backend.forced) continue;
       for (const bool amx : {false, true}) {
-        if (amx && (type != DType::bf16 || !has_amx())) continue;
-        const bool own = own_passes(workers, {type, true, nullptr, amx}, desc, n).all;
+        if (amx && (type != DType::bf16 || !offers_amx())) continue;
+        const OwnPasses passes = own_passes(workers, {type, true, nullptr, amx}, desc, n);
+        if (amx && passes == OwnPasses{}) continue;  // the same as without it
+        const bool own = passes.all;
         const bool suited = own || (type == DType::f32 && suits_winograd(desc, n));
         for (const bool winograd : {true, false}) {
           if (!winograd && (amx || !suited)) continue;  // the same as with it

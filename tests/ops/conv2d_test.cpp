@@ -238,15 +238,16 @@ INSTANTIATE_TEST_SUITE_P(, Conv2dNan, ::testing::ValuesIn(backends_where(is_comp
 TEST_P(Conv2dNan, StaysNan) {
   if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
   struct Tested {
-    int64_t extent, in, out, padding;
+    int64_t extent, in, out, padding, n;
   };
-  for (const auto& [extent, in, out, padding] : {Tested{9, 3, 7, 0}, {10, 16, 32, 1}, {28, 32, 32, 1}}) {
+  for (const auto& [extent, in, out, padding, n] :
+       {Tested{9, 3, 7, 0, 2}, {10, 16, 32, 1, 2}, {28, 32, 32, 1, 2}, {7, 32, 32, 1, 6}}) {
     const Conv2dDesc desc{.input = {extent, extent, in},
                           .input_format = {},
                           .out_channels = out,
                           .window = {3, 1, padding},
                           .relu = !backend.cuda()};
-    const Shape shape{2, desc.input}, of_y{2, conv2d_output(desc)};
+    const Shape shape{n, desc.input}, of_y{n, conv2d_output(desc)};
     const int64_t sample = of_y.image.elements(), weights = out * 9 * in;
     Values x = random(shape.elements(), 1), expected(of_y.elements());
     x[desc.input.elements() + (4 * extent + 4) * in + 1] = NAN;
@@ -256,7 +257,7 @@ TEST_P(Conv2dNan, StaysNan) {
     plain->forward(on_host(x, shape), on_host(expected, of_y));
     EXPECT_EQ(count_nans(expected), 9 * out);
     const WeightsOnDevice aw(*device, w), ab(*device, b);
-    each_convolution(*device, backend, desc, 2, [&](ddp::Conv2d& conv, Format from, const ConvBounds&) {
+    each_convolution(*device, backend, desc, n, [&](ddp::Conv2d& conv, Format from, const ConvBounds&) {
       const Format to = conv.output_format();
       const TensorOnDevice ax(*device, shape, from, type, x), ay(*device, of_y, to, type),
           ady(*device, of_y, to, type, Values(of_y.elements(), 1));
@@ -279,12 +280,21 @@ TEST_P(Conv2dNan, StaysNan) {
 // Two plans share the scratch memory, which moves when the second one needs more.
 class Conv2dPlan : public BackendTest {
  protected:
+  // Dense, and in the last format of the backend, its most special one.
   void expect_last_bound_weights(Conv2dDesc desc, std::span<const int64_t> sizes, int64_t larger) {
+    const Format last = backend.formats.back();
+    expect_results_in(desc, sizes, larger);
+    if (last == Format{} || desc.input.c % last.block != 0) return;
+    desc.input_format = last;
+    expect_results_in(desc, sizes, larger);
+  }
+
+ private:
+  void expect_results_in(const Conv2dDesc& desc, std::span<const int64_t> sizes, int64_t larger) {
+    SCOPED_TRACE(text_of(desc.input_format));
     const auto plain = reference->conv2d(desc, {});
     const bool coarse = backend.kind == Backend::Kind::cpu && type == DType::bf16 && desc.window.stride == 1;
     const ConvBounds bounds = coarse ? kBf16Winograd : ConvBounds{backend.products};
-    // The last format of a backend is its most special one.
-    if (desc.input.c % backend.formats.back().block == 0) desc.input_format = backend.formats.back();
     const auto conv = ops->conv2d(desc, sizes), other = ops->conv2d(desc, {&larger, 1});
     const auto expect_results = [&](int64_t n, uint64_t seed) {
       SCOPED_TRACE(fmt::format("{} samples, weights {}", n, seed));

@@ -15,15 +15,15 @@ namespace ddp {
 #ifdef DDP_X86_KERNELS
 namespace {
 
-bool uses_amx(const DnnlConfig& config) { return config.amx && config.activations == DType::bf16; }
+bool uses_amx(const DnnlConfig& config) { return config.activations == DType::bf16 && config.amx && offers_amx(); }
 
 const WinogradKernels& tile_kernels(const DnnlConfig& config) {
-  return uses_amx(config) ? kAmx3 : config.activations == DType::bf16 ? kWinogradBf16 : kWinogradF32;
+  return uses_amx(config) ? kAmxOutputs3 : config.activations == DType::bf16 ? kWinogradBf16 : kWinogradF32;
 }
 
 const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
   if (config.activations == DType::f32) return kDirectWeights3F32;
-  if (config.amx) return kernel == 1 ? kAmxWeights1 : kAmxWeights3;
+  if (uses_amx(config)) return kernel == 1 ? kAmxWeights1 : kAmxWeights3;
   return kernel == 1 ? kDirectWeights1Bf16 : kDirectWeights3Bf16;
 }
 

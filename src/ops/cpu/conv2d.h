@@ -6,7 +6,6 @@
 
 #include "device/scratch.h"
 #include "ops/conv2d.h"
-#include "ops/cpu/instruction_set.h"
 #include "ops/cpu/parallel.h"
 
 #include <cstdint>
@@ -19,13 +18,16 @@ struct DnnlConfig {
   DType activations = DType::f32;    // bf16 requires dnnl_offers_bf16()
   bool winograd = true;              // allows Winograd's algorithm
   std::shared_ptr<Scratch> scratch;  // shared by the convolutions of a rank; null: the convolution has its own
-  bool amx = has_amx();              // our bf16 kernels for AMX, in place of Winograd's
+  bool amx = true;                   // allows our bf16 kernels for AMX, in place of Winograd's
 };
 
 bool suits_dnnl(const Conv2dDesc& desc);
 
 // Whether oneDNN supports bf16 convolutions on this processor. oneDNN 2.6 needs AVX-512, and is fast with AVX512_BF16.
 bool dnnl_offers_bf16();
+
+// Whether our kernels for AMX can run: has_amx(), and oneDNN has AMX too. Else it would not have their format.
+bool offers_amx();
 
 // Whether oneDNN's Winograd algorithm is faster for n samples in f32. This depends on the shape only.
 bool suits_winograd(const Conv2dDesc& desc, int64_t n);

@@ -3,6 +3,7 @@
 #include "ops/cpu/conv2d.h"
 #include "ops/cpu/dnnl_execution.h"
 #include "ops/cpu/elementwise.h"
+#include "ops/cpu/instruction_set.h"
 
 #include <algorithm>
 #include <deque>
@@ -290,6 +291,17 @@ bool dnnl_offers_bf16() {
     if (error.status != dnnl_unimplemented) throw;
     return false;
   }
+}
+
+bool offers_amx() {
+  static const bool offered = [] {
+    const auto isa = dnnl::get_effective_cpu_isa();
+#if DNNL_VERSION_MAJOR >= 3
+    if (isa == dnnl::cpu_isa::avx512_core_amx_fp16) return has_amx();
+#endif
+    return isa == dnnl::cpu_isa::avx512_core_amx && has_amx();
+  }();
+  return offered;
 }
 
 std::unique_ptr<Conv2d> make_dnnl_conv2d(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,

@@ -12,7 +12,8 @@ const char* name_of(InstructionSet set);
 // The largest set of this processor. A processor has all smaller ones too.
 InstructionSet best_instruction_set();
 
-// Whether this processor multiplies tiles of bf16 (AMX), and the kernel lets this process use them.
+// Whether this processor multiplies tiles of bf16 (AMX), and Linux lets this process use them. The first call asks
+// Linux for the permission, for all threads.
 bool has_amx();
 
 // Throws Error(Exit::device) if `set` is larger than `best`.

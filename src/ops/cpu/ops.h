@@ -16,7 +16,7 @@ struct CpuOpsConfig {
   Precision precision = Precision::fp32;                    // fp32, or bf16: activations are then bf16 in memory
   bool winograd = true;                                     // Winograd's algorithm for 3x3 convolutions if it is faster
   InstructionSet instruction_set = best_instruction_set();  // of our kernels
-  bool amx = has_amx();                                     // our bf16 kernels for AMX, in place of Winograd's
+  bool amx = true;                                          // our bf16 kernels for AMX where the processor has it
 };
 
 // The device outlives the Ops. Throws Error(Exit::usage) for tf32 and for less than one thread, and Error(Exit::device)

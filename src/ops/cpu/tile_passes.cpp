@@ -10,6 +10,7 @@ namespace ddp {
 namespace {
 
 constexpr int64_t kBlockTiles = 64;     // of a forward pass that are computed together
+static_assert(kBlockTiles % 32 == 0);   // rows of two registers of AMX
 constexpr int64_t kPartChannels = 128;  // input channels of weights that are packed in parts
 constexpr int64_t kWord = 4;            // bytes
 constexpr int64_t kBlock = 16;          // channels
@@ -163,7 +164,8 @@ WeightGradientPass::WeightGradientPass(const Workers& workers, Scratch& scratch,
 // Tiles of the largest slice.
 int64_t WeightGradientPass::most_tiles() const {
   const int64_t values = kernels_.products * in_ + kernels_.gradient_products * out_.c;
-  return round_up(std::max(kernels_.slice_bytes / (values * kWord / kernels_.pair), kernels_.least), kernels_.granule);
+  const int64_t tiles = kernels_.slice_bytes / (values * kWord / kernels_.pair);
+  return std::max<int64_t>(tiles / kernels_.granule * kernels_.granule, kernels_.least);
 }
 
 int64_t WeightGradientPass::slice_tiles(int64_t tiles) const {

@@ -70,7 +70,7 @@ TEST(CpuConv2d, PicksOneDnnForEveryConvolutionInBf16) {
 
 // y, dx, dweight and dbias.
 std::vector<Values> results_of(const Conv2dDesc& desc, int64_t n, int threads, Precision precision = Precision::fp32,
-                               bool winograd = true, bool amx = has_amx()) {
+                               bool winograd = true, bool amx = true) {
   const auto device = make_cpu_device();
   const auto ops =
       make_cpu_ops(*device, {.threads = threads, .precision = precision, .winograd = winograd, .amx = amx});
@@ -79,6 +79,9 @@ std::vector<Values> results_of(const Conv2dDesc& desc, int64_t n, int threads, P
   const int64_t weights = desc.out_channels * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
   const Shape in{n, desc.input}, out{n, conv2d_output(desc)};
   const Format to = conv->output_format();
+  if (amx && precision == Precision::bf16 && offers_amx() && !desc.dense) {
+    EXPECT_EQ(to, desc.input_format);  // else oneDNN computes all
+  }
   const DType type = ops->activation_dtype();
   const Values w = random_values(weights, 2), b = random_values(desc.out_channels, 3);
   const TensorOnDevice x(*device, in, desc.input_format, type, random_values(in.elements(), 1)),
@@ -110,20 +113,21 @@ TEST(CpuConv2d, DenseResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-struct TileKernels {
+struct TestedKernels {
   Precision precision;
   bool amx;
 };
 
 // Several slices of tiles. The outputs are small enough for all passes of AMX.
-void expect_same_results_of_threads(const TileKernels& tested) {
+void expect_same_results_of_threads(const TestedKernels& tested) {
   const auto device = make_cpu_device();
   const DType type = tested.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   const Workers workers{*device, 1};
-  if (!has_blocked_kernels(workers, type) || (tested.amx && !has_amx())) GTEST_SKIP() << "this processor lacks them";
+  if (!has_blocked_kernels(workers, type) || (tested.amx && !offers_amx()))
+    GTEST_SKIP() << "this processor lacks these kernels";
   for (const int64_t stride : {1, 2}) {
     // oneDNN's dense outputs, which it prefers where there is AMX, do not go with blocks of channels.
-    if (stride == 2 && type == DType::bf16 && has_amx() && !tested.amx) continue;
+    if (stride == 2 && type == DType::bf16 && offers_amx() && !tested.amx) continue;
     const Conv2dDesc desc{.input = {8, 7, 64},
                           .input_format = tested.amx ? Format{} : Format::blocked_channels(16),
                           .out_channels = 96,
@@ -174,7 +178,7 @@ TEST(CpuConv2d, LargeWeightsOnAmxArePackedInParts) {
   const Conv2dDesc desc{
       .input = {5, 4, 992}, .input_format = {}, .out_channels = 960, .window = {3, 1, 1}, .bias = true, .relu = true};
   const Workers workers{*device, 1};
-  if (!has_blocked_kernels(workers, DType::bf16) || !has_amx()) GTEST_SKIP() << "this processor lacks AMX";
+  if (!has_blocked_kernels(workers, DType::bf16) || !offers_amx()) GTEST_SKIP() << "this processor lacks AMX";
   ASSERT_TRUE(own_passes(workers, {DType::bf16, true, nullptr, true}, desc, 17).all);
   const auto ours = results_of(desc, 17, 1, Precision::bf16, true, true),
              peer = results_of(desc, 17, 1, Precision::bf16, true, false);  // oneDNN's
@@ -239,13 +243,20 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   EXPECT_EQ(picked(nothing, 6, bf16), all);
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 5, bf16), none);  // 245 outputs
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 6, bf16), weights);
+  if (!offers_amx()) return;
   EXPECT_EQ(picked(nothing, 6, amx), none);  // in blocks
   const auto dense = [](Conv2dDesc& d) { d.input_format = {}; };
   EXPECT_EQ(picked(dense, 6, bf16), none);
   EXPECT_EQ(picked(dense, 6, amx), none);  // 42 outputs of a sample
   EXPECT_EQ(picked(dense, 7, amx), all);
   EXPECT_EQ(picked([&](Conv2dDesc& d) { dense(d), d.input.h = 11; }, 7, amx), weights);  // 70 outputs
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { dense(d), d.window.padding = Padding{1}, d.input.h = 9; }, 7, amx), all);  // 63
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { dense(d), d.window.padding = Padding{1}, d.input.h = d.input.w = 8; }, 7, amx),
+            weights);  // 64
   EXPECT_EQ(picked([&](Conv2dDesc& d) { dense(d), d.window = {1, 2}; }, 16, amx), weights);
+  Conv2dDesc on_tiles = suited;
+  on_tiles.input_format = {};
+  EXPECT_EQ(own_passes(narrow, amx, on_tiles, 50), none);
 }
 
 // oneDNN computes slices of 28 samples, our kernels blocks of 64 tiles of 16 outputs.

@@ -32,7 +32,9 @@ struct WinogradBlock {
   bool relu;
   void* transformed;  // scratch, words: [product][count][in / pair], products are `transformed_step` words apart
   long transformed_step;
-  float* products;  // scratch: [product][count][32], products are `products_step` floats apart
+  // Scratch: [product][count][32], products are `products_step` floats apart. AMX has one product, and reads and writes
+  // rows of the scratch up to a multiple of 32.
+  float* products;
   long products_step;
 };
 
@@ -51,7 +53,9 @@ struct TileTransform {
   TileImages from;
   long channel;
   long stride, top, left;  // of inputs
-  void* to;                // words: [product][ceil(count / pair)][16], products are `step` words apart
+  // Words: [product][ceil(count / pair)][16], products are `step` words apart. For AMX, zeros fill up the words of a
+  // product to a multiple of 16, and the gradient's words are in transposed blocks of 16 x 16.
+  void* to;
   long step;
 };
 
@@ -73,7 +77,7 @@ struct WeightKernels {
   long products;           // of a tile, an input channel and an output channel: (tile + kernel - 1)^2
   long gradient_products;  // transformed values of a tile of dy: as many, or one that all products share
   long pair;               // values of a word
-  long granule;            // the tiles of a slice are a multiple of it, filled up with zeros
+  long granule;            // a slice has room for a multiple of so many tiles
   // A slice has as many tiles as fit `slice_bytes` of transformed values, or `least` if that is more: fewer tiles would
   // spend their time on reading and writing the gradient.
   long slice_bytes, least;
@@ -101,8 +105,8 @@ extern const WinogradKernels kWinogradF32;   // needs AVX-512
 extern const WinogradKernels kWinogradBf16;  // needs AVX512_BF16
 // The direct algorithm, for kernels of 1 x 1 or 3 x 3 and any stride.
 extern const WeightKernels kDirectWeights1Bf16, kDirectWeights3Bf16, kDirectWeights3F32;
-// The direct algorithm in bf16 on AMX, for dense activations. Need AMX and AVX512_BF16.
-extern const WinogradKernels kAmx3;  // 3 x 3, stride 1
+// The direct algorithm in bf16, for dense activations. These tables need AMX and AVX512_BF16.
+extern const WinogradKernels kAmxOutputs3;  // 3 x 3, stride 1
 extern const WeightKernels kAmxWeights1, kAmxWeights3;
 
 }  // namespace ddp
