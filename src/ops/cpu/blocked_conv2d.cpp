@@ -29,7 +29,7 @@ const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
 
 // Not if most outputs of a tile are outside the image.
 bool fills_tiles(int64_t tile, int64_t products, const ImageShape& out) {
-  return tile == 1 || 3 * products * count_tiles(tile, out, 1) <= 2 * 9 * out.h * out.w;
+  return 3 * products * count_tiles(tile, out, 1) <= 2 * 9 * out.h * out.w;
 }
 
 class BlockedConv2d final : public Conv2d {
@@ -133,8 +133,8 @@ OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Con
   const int64_t outputs = out.h * out.w;
   const int64_t tile = tile_kernels(config).tile, products = tile_kernels(config).products;
   const bool small = std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
-  if ((amx ? outputs < 64 : config.winograd) && kernel == 3 && stride == 1 && small &&
-      fills_tiles(tile, products, out) && count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
+  const bool suits = amx ? outputs < 64 : config.winograd && fills_tiles(tile, products, out);
+  if (suits && kernel == 3 && stride == 1 && small && count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
     return {.all = true, .weights = true};
   const bool faster = type == DType::bf16 || (kernel == 3 && outputs < 64);
   return {.all = false, .weights = faster && n * outputs >= kMinOutputs};

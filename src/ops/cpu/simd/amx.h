@@ -19,32 +19,11 @@ struct alignas(64) TileConfig {
 };
 constexpr TileConfig kTileConfig;
 
-// Of 16 x 16 words, in place.
-void transpose(uint32_t* words) {
-  __m512i r[kSide], t[kSide];
-  for (long i = 0; i < kSide; ++i) r[i] = _mm512_loadu_si512(words + i * kSide);
-#pragma GCC unroll 8
-  for (long i = 0; i < kSide; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (long i = 0; i < kSide; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (long j = 0; j < 4; ++j) {
-    const __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x44), b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xee),
-                  c = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x44),
-                  d = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xee);
-    _mm512_storeu_si512(words + j * kSide, _mm512_shuffle_i32x4(a, c, 0x88));
-    _mm512_storeu_si512(words + (4 + j) * kSide, _mm512_shuffle_i32x4(a, c, 0xdd));
-    _mm512_storeu_si512(words + (8 + j) * kSide, _mm512_shuffle_i32x4(b, d, 0x88));
-    _mm512_storeu_si512(words + (12 + j) * kSide, _mm512_shuffle_i32x4(b, d, 0xdd));
-  }
+// Transposes 16 x 16 words to rows that are `step` apart. May work in place.
+void transpose_words(const uint32_t* from, uint32_t* to, long step) {
+  __m512 columns[kSide];
+  transpose(reinterpret_cast<const float*>(from), kSide, columns);
+  for (long i = 0; i < kSide; ++i) _mm512_storeu_ps(reinterpret_cast<float*>(to + i * step), columns[i]);
 }
 
 void start_tiles() {

@@ -11,7 +11,7 @@ struct AmxOutputs {
   static long packed_step(long channels) { return channels / 2 * kTileOutputs + kTilePadding; }
 
   static void pack(const WinogradWeights& w) {
-    alignas(64) uint32_t words[kSide * kSide];  // output channels are rows, then columns
+    alignas(64) uint32_t words[kSide * kSide];  // output channels are rows
     for (long half = 0; half < kTileOutputs; half += kSide)
       for (long c = 0; c < w.count; c += 2 * kSide)
         for (long tap = 0; tap < 9; ++tap) {
@@ -20,10 +20,7 @@ struct AmxOutputs {
             const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
             _mm512_store_si512(words + o * kSide, reinterpret_cast<__m512i>(both));
           }
-          transpose(words);
-          uint32_t* const to = packed(w, tap) + c / 2 * kTileOutputs + half;
-          for (long i = 0; i < kSide; ++i)
-            _mm512_storeu_si512(to + i * kTileOutputs, _mm512_load_si512(words + i * kSide));
+          transpose_words(words, packed(w, tap) + c / 2 * kTileOutputs + half, kTileOutputs);
         }
   }
 

@@ -57,7 +57,10 @@ struct AmxWeights {
 
   static void transform_gradients(const TileTransform& b) {
     const long depth = weave<1>(b);
-    for (long word = 0; word < depth; word += kSide) transpose(static_cast<uint32_t*>(b.to) + word * 16);
+    for (long word = 0; word < depth; word += kSide) {
+      uint32_t* const block = static_cast<uint32_t*>(b.to) + word * 16;
+      transpose_words(block, block, kSide);
+    }
   }
 
   // Registers 0 to 5 are sums of 32 output channels for a row of the kernel, 6 has dy, and 7 has x.

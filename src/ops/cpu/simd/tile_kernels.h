@@ -77,7 +77,7 @@ struct WeightKernels {
   long products;           // of a tile, an input channel and an output channel: (tile + kernel - 1)^2
   long gradient_products;  // transformed values of a tile of dy: as many, or one that all products share
   long pair;               // values of a word
-  long granule;            // a slice has room for a multiple of so many tiles
+  long granule;            // slices have room for a multiple of this number of tiles
   // A slice has as many tiles as fit `slice_bytes` of transformed values, or `least` if that is more: fewer tiles would
   // spend their time on reading and writing the gradient.
   long slice_bytes, least;

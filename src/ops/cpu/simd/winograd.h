@@ -87,37 +87,6 @@ struct TilesOf4 {
   }
 };
 
-// Of 16 rows of 16 values, `step` apart.
-inline void transpose(const float* from, long step, __m512 (&to)[16]) {
-  __m512 pairs[16], quads[16], halves[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    const __m512 a = _mm512_loadu_ps(from + i * step), b = _mm512_loadu_ps(from + (i + 1) * step);
-    pairs[i] = _mm512_unpacklo_ps(a, b);
-    pairs[i + 1] = _mm512_unpackhi_ps(a, b);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4)  // quads[i + k] has column k of each 128 bits, of four rows
-#pragma GCC unroll 2
-    for (int k = 0; k < 2; ++k) {
-      const __m512d a = _mm512_castps_pd(pairs[i + k]), b = _mm512_castps_pd(pairs[i + 2 + k]);
-      quads[i + 2 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-      quads[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-    }
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) {
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; ++i) {
-      halves[8 * i + k] = _mm512_shuffle_f32x4(quads[8 * i + k], quads[8 * i + 4 + k], 0x88);
-      halves[8 * i + 4 + k] = _mm512_shuffle_f32x4(quads[8 * i + k], quads[8 * i + 4 + k], 0xdd);
-    }
-    to[k] = _mm512_shuffle_f32x4(halves[k], halves[8 + k], 0x88);
-    to[8 + k] = _mm512_shuffle_f32x4(halves[k], halves[8 + k], 0xdd);
-    to[4 + k] = _mm512_shuffle_f32x4(halves[4 + k], halves[12 + k], 0x88);
-    to[12 + k] = _mm512_shuffle_f32x4(halves[4 + k], halves[12 + k], 0xdd);
-  }
-}
-
 template <class Number, class Tiles, class WeightTiles>
 struct Winograd {
   using Stored = typename Number::Stored;
