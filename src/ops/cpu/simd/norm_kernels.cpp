@@ -1,5 +1,6 @@
-// The passes of batch norm. Rows are processed in strips that fit in the L1 cache, and a strip in groups of 16 columns,
-// whose statistics stay in registers. Sums use kChains independent accumulators, which hides the latency of additions.
+// The passes of batch norm. Rows are processed in strips that fit in the L1 cache, and a strip in panels of columns,
+// whose statistics stay in registers. A panel is as wide as possible, up to four vectors, so that memory is read in
+// order. Sums have kChains independent accumulators, which hides the latency of additions.
 #include "ops/cpu/simd/tables.h"
 #include "ops/cpu/simd/vectors.h"
 
@@ -20,25 +21,70 @@ inline void each_row(long first, long rows, long width, long k, F&& add) {
   for (; r < rows; ++r, at += width) add(0, at);
 }
 
+// The same for a panel of N vectors: add(vector, chain, offset). With several vectors, each has one chain.
+template <int L, int N, class F>
+inline void each_row_of(long first, long rows, long width, long k, F&& add) {
+  if constexpr (N == 1) {
+    each_row(first, rows, width, k, [&](int chain, long at) { add(0, chain, at); });
+  } else {
+    long at = first * width + k;
+    for (long r = 0; r < rows; ++r, at += width) {
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) add(v, 0, at + v * L);
+    }
+  }
+}
+
 template <int L>
 inline void add_chains(const Vector<L> (&chains)[kChains], float* to) {
   store<L>(to, load<L>(to) + ((chains[0] + chains[1]) + (chains[2] + chains[3])));
 }
 
+// Sums of the columns of a panel.
+template <int L, int N>
+struct PanelSums {
+  Vector<L> chains[N][N == 1 ? kChains : 1] = {};
+
+  void add_to(float* to) const {
+    for (int v = 0; v < N; ++v) {
+      if constexpr (N == 1)
+        add_chains<L>(chains[v], to);
+      else
+        store<L>(to + v * L, load<L>(to + v * L) + chains[v][0]);
+    }
+  }
+};
+
+// Calls f(vector length, vectors of the panel, first row, rows, k) for the panels of each strip.
+template <class F>
+inline void each_panel(long rows, long width, F&& f) {
+  constexpr std::integral_constant<int, 16> full{};
+  constexpr std::integral_constant<int, 4> four{};
+  constexpr std::integral_constant<int, 1> one{};
+  const long strip = width >= 1024 / kStrip ? kStrip : 1024 / width;
+  for (long first = 0; first < rows; first += strip) {
+    const long count = rows - first < strip ? rows - first : strip;
+    long k = 0;
+    for (; k + 64 <= width; k += 64) f(full, four, first, count, k);
+    each_column(width - k, [&](auto length, long rest) { f(length, one, first, count, k + rest); });
+  }
+}
+
 template <class T>
 void norm_sum(const NormSum& a) {
   const T* x = static_cast<const T*>(a.x);
-  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
-    constexpr int L = length;
-    const Vector<L> center = load<L>(a.center + k);
-    Vector<L> s1[kChains] = {}, s2[kChains] = {};
-    each_row(first, rows, a.width, k, [&](int chain, long at) {
-      const Vector<L> v = load<L>(x + at) - center;
-      s1[chain] += v;
-      s2[chain] += v * v;
+  each_panel(a.rows, a.width, [&](auto length, auto vectors, long first, long rows, long k) {
+    constexpr int L = length, N = vectors;
+    Vector<L> center[N];
+    for (int v = 0; v < N; ++v) center[v] = load<L>(a.center + k + v * L);
+    PanelSums<L, N> s1, s2;
+    each_row_of<L, N>(first, rows, a.width, k, [&](int v, int chain, long at) {
+      const Vector<L> value = load<L>(x + at) - center[v];
+      s1.chains[v][chain] += value;
+      s2.chains[v][chain] += value * value;
     });
-    add_chains<L>(s1, a.s1 + k);
-    add_chains<L>(s2, a.s2 + k);
+    s1.add_to(a.s1 + k);
+    s2.add_to(a.s2 + k);
   });
 }
 
@@ -47,14 +93,16 @@ void norm_forward_as(const NormForward& a) {
   const T* x = static_cast<const T*>(a.x);
   const T* skip = static_cast<const T*>(a.skip);
   T* y = static_cast<T*>(a.y);
-  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
-    constexpr int L = length;
-    const BatchNormForwardOf<Vector<L>> normalized{load<L>(a.mean + k), load<L>(a.factor + k), load<L>(a.shift + k)};
-    each_row(first, rows, a.width, k, [&](int, long at) {
-      Vector<L> v = normalized(load<L>(x + at));
-      if constexpr (kSkip) v += load<L>(skip + at);
-      if constexpr (kRelu) v = ReluOf<Vector<L>>{}(v);
-      store<L>(y + at, v);
+  each_panel(a.rows, a.width, [&](auto length, auto vectors, long first, long rows, long k) {
+    constexpr int L = length, N = vectors;
+    BatchNormForwardOf<Vector<L>> normalized[N];
+    for (int v = 0; v < N; ++v)
+      normalized[v] = {load<L>(a.mean + k + v * L), load<L>(a.factor + k + v * L), load<L>(a.shift + k + v * L)};
+    each_row_of<L, N>(first, rows, a.width, k, [&](int v, int, long at) {
+      Vector<L> value = normalized[v](load<L>(x + at));
+      if constexpr (kSkip) value += load<L>(skip + at);
+      if constexpr (kRelu) value = ReluOf<Vector<L>>{}(value);
+      store<L>(y + at, value);
     });
   });
 }
@@ -136,21 +184,22 @@ void norm_backward_sum_as(const NormBackwardSum& a) {
   const T* y = static_cast<const T*>(a.y);
   const T* more = static_cast<const T*>(a.more);
   T* dy = static_cast<T*>(a.dy);
-  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
-    constexpr int L = length;
-    const Vector<L> mean = load<L>(a.mean + k);
-    Vector<L> t1[kChains] = {}, t2[kChains] = {};
-    each_row(first, rows, a.width, k, [&](int chain, long at) {
+  each_panel(a.rows, a.width, [&](auto length, auto vectors, long first, long rows, long k) {
+    constexpr int L = length, N = vectors;
+    Vector<L> mean[N];
+    for (int v = 0; v < N; ++v) mean[v] = load<L>(a.mean + k + v * L);
+    PanelSums<L, N> t1, t2;
+    each_row_of<L, N>(first, rows, a.width, k, [&](int v, int chain, long at) {
       Vector<L> g = load<L>(dy + at);
       if constexpr (kMore) g += load<L>(more + at);
       if constexpr (kRelu) g = ReluGradientOf<Vector<L>>{}(load<L>(y + at), g);
       if constexpr (kMore || kRelu) store<L>(dy + at, g);
       if constexpr (kMore && sizeof(T) < sizeof(float)) g = load<L>(dy + at);
-      t1[chain] += g;
-      t2[chain] += g * (load<L>(x + at) - mean);
+      t1.chains[v][chain] += g;
+      t2.chains[v][chain] += g * (load<L>(x + at) - mean[v]);
     });
-    add_chains<L>(t1, a.t1 + k);
-    add_chains<L>(t2, a.t2 + k);
+    t1.add_to(a.t1 + k);
+    t2.add_to(a.t2 + k);
   });
 }
 
@@ -204,13 +253,16 @@ void norm_backward(const NormBackward& a) {
   const T* x = static_cast<const T*>(a.x);
   const T* dy = static_cast<const T*>(a.dy);
   T* dx = static_cast<T*>(a.dx);
-  each_strip(a.rows, a.width, kStrip, [&](auto length, long first, long rows, long k) {
-    constexpr int L = length;
-    const BatchNormGradientOf<Vector<L>> gradient{load<L>(a.mean + k), load<L>(a.inverse_deviation + k),
-                                                  load<L>(a.factor + k), load<L>(a.mean_t1 + k),
-                                                  load<L>(a.mean_t2 + k)};
-    each_row(first, rows, a.width, k,
-             [&](int, long at) { store<L>(dx + at, gradient(load<L>(x + at), load<L>(dy + at))); });
+  each_panel(a.rows, a.width, [&](auto length, auto vectors, long first, long rows, long k) {
+    constexpr int L = length, N = vectors;
+    BatchNormGradientOf<Vector<L>> gradient[N];
+    for (int v = 0; v < N; ++v) {
+      const long c = k + v * L;
+      gradient[v] = {load<L>(a.mean + c), load<L>(a.inverse_deviation + c), load<L>(a.factor + c),
+                     load<L>(a.mean_t1 + c), load<L>(a.mean_t2 + c)};
+    }
+    each_row_of<L, N>(first, rows, a.width, k,
+                      [&](int v, int, long at) { store<L>(dx + at, gradient[v](load<L>(x + at), load<L>(dy + at))); });
   });
 }
 

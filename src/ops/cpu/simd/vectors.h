@@ -76,6 +76,21 @@ inline void store(uint16_t* p, const Vector<L>& v) {
         __builtin_convertvector(kept >> 16, typename SimdTypes<L>::Half);
 }
 
+#ifdef __AVX512F__
+template <>
+inline void store<16>(uint16_t* p, const Vector<16>& v) {
+  using Bits = SimdTypes<16>::Bits;
+  const Bits bits = __builtin_bit_cast(Bits, v);
+  const Bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const __mmask16 nan = _mm512_cmp_ps_mask(__builtin_bit_cast(__m512, v), __builtin_bit_cast(__m512, v), _CMP_UNORD_Q);
+  const auto kept =
+      __builtin_bit_cast(Bits, _mm512_mask_or_epi32(__builtin_bit_cast(__m512i, rounded), nan,
+                                                    __builtin_bit_cast(__m512i, bits), _mm512_set1_epi32(0x400000)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_maskz_cvtepi32_epi16(0xffff, __builtin_bit_cast(__m512i, kept >> 16)));
+}
+#endif
+
 // Calls f(vector length, k) for the columns of a row: vectors of 16, then of 8, then single columns.
 template <class F>
 inline void each_column(long width, F&& f) {
