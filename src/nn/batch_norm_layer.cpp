@@ -10,8 +10,9 @@ namespace {
 
 // The layer writes this rank's sums to ModelMemory::bn_batch_sums; the reducer, or PreciseBn, sums these over ranks
 // later. If the layer normalises over the shards of all ranks, it also sums over ranks at once, in forward and in
-// backward. It then needs the sums twice, as it does where a later micro-batch adds to them; else it reads them where
-// they belong: the gradients before it announces them, because the reducer sums them in place.
+// backward. It then needs the sums twice, as it does where a later micro-batch adds to them, or where it computes the
+// batch in slices; else it reads them where they belong: the gradients before it announces them, because the reducer
+// sums them in place.
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(std::unique_ptr<BatchNorm> op, const LayerSpec& spec, int index, bool input_gradient, Format format,
@@ -31,63 +32,74 @@ class BatchNormLayer final : public Layer {
         span_(span),
         input_gradient_(input_gradient),
         relu_(spec.has_relu()),
+        sliced_(context.slices && format.kind != Format::Kind::batch_interleaved),
+        repeats_(spec.skip == LayerSpec::kNone && !spec.activation.reads_input()),
         format_(format),
-        sums_(context.device, 2 * floats(2)) {}
+        sums_(context.device, 3 * floats(2)) {}
 
   Format output_format() const override { return format_; }
   bool saves_input() const override { return true; }
   bool saves_output() const override { return relu_; }
   bool accepts_split_gradient() const override { return true; }
+  SliceSamples slices() const override { return sliced_ ? SliceSamples{1, 1} : SliceSamples{}; }
+  bool repeats() const override { return repeats_; }
+  bool has_sums() const override { return true; }
 
   void bind(const WeightData& weights) override {
     op_->bind(scale_ < 0 ? nullptr : weights.f32 + scale_, weights.f32 + shift_);
   }
 
+  void forward_sum(const LayerValues& v, const Pass& pass) override {
+    if (pass.kind == Pass::Kind::evaluate) return;
+    float* const sums = in_place(pass) ? batch_sums_ : forward_sums();
+    float* const to = pass.first ? sums : slice_sums();
+    op_->sum(v.x, pass.running_stats + span_.offset, to);
+    if (!pass.first) ops_.copy_or_add(to, sums, 2 * span_.channels, Gradient::add);
+  }
+
+  void forward_reduce(const Pass& pass) override {
+    const bool empty = pass.batch.size == 0;
+    if (pass.kind == Pass::Kind::evaluate || (in_place(pass) && !empty)) return;
+    if (empty) device_.zero(forward_sums(), floats(2));
+    ops_.copy_or_add(forward_sums(), batch_sums_, 2 * span_.channels, pass.mode);
+    if (global(pass)) all_reduce(forward_sums());
+  }
+
   void forward(const LayerValues& v, const Pass& pass) override {
     const float* const mean = pass.running_stats + span_.offset;
     if (pass.kind == Pass::Kind::evaluate) return op_->evaluate(v.x, v.skip, v.y, mean, mean + span_.channels);
-    float* const sums = in_place(pass) ? batch_sums_ : forward_sums();
-    op_->sum(v.x, mean, sums);
-    if (!in_place(pass)) ops_.copy_or_add(sums, batch_sums_, 2 * span_.channels, pass.mode);
-    if (global(pass)) all_reduce(sums);
-    op_->forward(v.x, v.skip, v.y, mean, sums, count(pass));
+    op_->forward(v.x, v.skip, v.y, mean, in_place(pass) ? batch_sums_ : forward_sums(), count(pass));
+  }
+
+  void backward_sum(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
+    const auto [t1, t2] = backward_targets(pass);
+    if (pass.first) return op_->backward_sum(v.x, v.y, g.more, g.dy, t1, t2);
+    op_->backward_sum(v.x, v.y, g.more, g.dy, slice_sums(), slice_sums() + span_.channels);
+    ops_.copy_or_add(slice_sums(), t1, span_.channels, Gradient::add);
+    ops_.copy_or_add(slice_sums() + span_.channels, t2, span_.channels, Gradient::add);
+  }
+
+  void backward_reduce(const Pass& pass) override {
+    const bool empty = pass.batch.size == 0;
+    const auto [t1, t2] = backward_targets(pass);
+    if (!empty) write_skip_bias(t1, pass);
+    if (in_place(pass)) return;
+    if (trains_shift_ && !empty) ops_.copy_or_add(t1, gradients_ + shift_, span_.channels, pass.mode);
+    if (trains_scale_ && !empty) ops_.copy_or_add(t2, gradients_ + scale_, span_.channels, pass.mode);
+    announce(pass);
+    if (!input_gradient_ || !global(pass)) return;
+    if (empty) device_.zero(backward_sums(), floats(2));
+    all_reduce(backward_sums());
   }
 
   void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
-    const auto& [dy, more, dx, dskip] = g;
-    if (in_place(pass)) {
-      float* const t1 = trains_shift_ ? gradients_ + shift_ : backward_sums();
-      float* const t2 = trains_scale_ ? gradients_ + scale_ : backward_sums() + span_.channels;
-      op_->backward_sum(v.x, v.y, more, dy, t1, t2);
-      write_skip_bias(t1, pass);
-      if (dx.data) op_->backward(v.x, dy, dx, t1, t2, count(pass));
-      announce(pass);
-      return;
-    }
-    float* const t1 = backward_sums();
-    float* const t2 = t1 + span_.channels;
-    op_->backward_sum(v.x, v.y, more, dy, t1, t2);
-    if (trains_shift_) ops_.copy_or_add(t1, gradients_ + shift_, span_.channels, pass.mode);
-    write_skip_bias(t1, pass);
-    if (trains_scale_) ops_.copy_or_add(t2, gradients_ + scale_, span_.channels, pass.mode);
-    announce(pass);
-    if (!dx.data) return;
-    if (global(pass)) all_reduce(t1);
-    op_->backward(v.x, dy, dx, t1, t2, count(pass));
-  }
-
-  void forward_empty(const Pass& pass) override {
-    if (pass.mode == Gradient::overwrite) device_.zero(batch_sums_, floats(2));
-    if (!global(pass)) return;
-    device_.zero(forward_sums(), floats(2));
-    all_reduce(forward_sums());
+    const auto [t1, t2] = backward_targets(pass);
+    if (g.dx.data) op_->backward(v.x, g.dy, g.dx, t1, t2, count(pass));
+    if (in_place(pass)) announce(pass);
   }
 
   void backward_empty(const Pass& pass) override {
-    announce(pass);
-    if (!input_gradient_ || !global(pass)) return;
-    device_.zero(backward_sums(), floats(2));
-    all_reduce(backward_sums());
+    if (in_place(pass)) announce(pass);
   }
 
  private:
@@ -106,11 +118,18 @@ class BatchNormLayer final : public Layer {
   size_t floats(int64_t for_each_channel) const { return sizeof(float) * for_each_channel * span_.channels; }
   float* forward_sums() const { return sums_.as<float>(); }
   float* backward_sums() const { return sums_.as<float>() + 2 * span_.channels; }
+  float* slice_sums() const { return sums_.as<float>() + 4 * span_.channels; }
+  // Where the sums t1 and t2 are.
+  std::pair<float*, float*> backward_targets(const Pass& pass) const {
+    const bool in_gradients = in_place(pass);
+    return {in_gradients && trains_shift_ ? gradients_ + shift_ : backward_sums(),
+            in_gradients && trains_scale_ ? gradients_ + scale_ : backward_sums() + span_.channels};
+  }
 
   bool global(const Pass& pass) const {
     return config_.all_reduce && (config_.sync_bn || pass.kind == Pass::Kind::precise_bn);
   }
-  bool in_place(const Pass& pass) const { return pass.mode == Gradient::overwrite && !global(pass); }
+  bool in_place(const Pass& pass) const { return !sliced_ && pass.mode == Gradient::overwrite && !global(pass); }
   void all_reduce(float* sums) const { config_.all_reduce(sums, 2 * span_.channels); }
   float count(const Pass& pass) const {
     return span_.positions * static_cast<float>(global(pass) ? pass.batch.plan.global_size : pass.batch.size);
@@ -125,9 +144,9 @@ class BatchNormLayer final : public Layer {
   bool trains_scale_, trains_shift_;
   int64_t skip_bias_;  // of the bias whose gradient is that of the shift; -1: none
   RunningStatsSpan span_;
-  bool input_gradient_, relu_;
+  bool input_gradient_, relu_, sliced_, repeats_;
   Format format_;
-  Buffer sums_;  // [forward sums][backward sums]
+  Buffer sums_;  // [forward sums][backward sums][those of a slice]
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "device/tensor.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
+#include "nn/segments.h"
 #include "ops/ops.h"
 
 #include <functional>
@@ -55,6 +56,10 @@ struct Pass {
   const uint32_t* epoch = nullptr;                // in device memory; null: epoch 0
   const GradientReady* gradient_ready = nullptr;  // null if a later micro-batch adds to the gradients
   uint16_t* bf16_gradients = nullptr;             // flat buffer where ops may leave gradients (Conv2d); null: nowhere
+  bool first = true, last = true;                 // whether a call has the first and the last samples of the batch
+
+  // How a call adds what it sums over its samples: only that of the first samples may overwrite.
+  Gradient slice_mode() const { return first ? mode : Gradient::add; }
 };
 
 struct LayerValues {
@@ -85,16 +90,33 @@ class Layer {
   // Whether it reads weights that are trained; they may be those of another layer.
   virtual bool trains() const { return !parameters_.empty(); }
 
+  // The slices of a batch that forward and backward, and their sums, take one after the other (nn/segments.h).
+  virtual SliceSamples slices() const { return {}; }
+  // Whether forward may be called again in the backward pass, with the same x. It then gives the same y.
+  virtual bool repeats() const { return false; }
+  // Whether backward reads dy twice, for the weight gradient and for the gradient of the input.
+  virtual bool has_apart_gradients() const { return false; }
+
   // `weights` is the flat buffer. Call this again after each change of its values.
   virtual void bind(const WeightData& weights) { (void)weights; }
+
+  // A layer that needs sums over the whole batch first, for forward and for backward: forward_sum for all slices comes
+  // before forward_reduce, and that before forward. So it is in the backward pass, where `gradients` has no dx.
+  // backward_sum reads and may overwrite dy; backward reads what it leaves there.
+  virtual bool has_sums() const { return false; }
+  virtual void forward_sum(const LayerValues&, const Pass&) {}
+  virtual void forward_reduce(const Pass&) {}
+  virtual void backward_sum(const LayerValues&, const LayerGradients&, const Pass&) {}
+  virtual void backward_reduce(const Pass&) {}
+
   virtual void forward(const LayerValues& values, const Pass& pass) = 0;
 
-  // Computes the weight gradients, then the gradients of the inputs. Announces the former as soon as nothing reads them
-  // here. May overwrite dy.
+  // Computes the weight gradients, then the gradients of the inputs. Announces the former as soon as they are complete
+  // and nothing reads them here. May overwrite dy.
   virtual void backward(const LayerValues& values, const LayerGradients& gradients, const Pass& pass) = 0;
 
-  // For a rank with an empty batch: the same collectives and announcements as above. Gradients are not touched.
-  virtual void forward_empty(const Pass&) {}
+  // For a rank with an empty batch, which calls forward_reduce and backward_reduce too: together they make the same
+  // collectives and announcements as above. Gradients are not touched.
   virtual void backward_empty(const Pass& pass) { announce(pass); }
 
  protected:
@@ -107,6 +129,9 @@ class Layer {
   std::vector<int> parameters_;  // ids of trained parameters, in the order announced
 };
 
+// The range in which the backward pass of a layer computes the gradients of its weights, if those come apart.
+inline constexpr const char* kWeightGradientRange = "weight gradient";
+
 // Arguments of make_layer that all layers share. The references outlive the layers; the spans need not.
 struct LayerContext {
   Ops& ops;
@@ -116,7 +141,8 @@ struct LayerContext {
   std::span<const Parameter> parameters;
   std::span<const BatchNormState> batch_norms;
   std::span<const int64_t> batch_sizes;
-  bool dense = false;  // Network::prefers_dense()
+  bool dense = false;   // Network::prefers_dense()
+  bool slices = false;  // whether layers compute batches in slices
 };
 
 // `input_gradient`: whether backward is called with a dx that has data. Returns null for a view.

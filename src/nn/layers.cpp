@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "device/profile_range.h"
 #include "nn/layer.h"
 #include "nn/simple_layer.h"
 
@@ -11,6 +12,12 @@ namespace {
 bool sums_own_bias(const LayerSpec& spec) {
   return spec.bias && spec.trains_bias && spec.bias_gradient == LayerSpec::BiasGradient::layer;
 }
+
+SliceSamples slices_of(const Conv2d& op) {
+  const auto [forward, backward] = op.slices();
+  return {forward, backward};
+}
+SliceSamples slices_of(const Linear&) { return {}; }
 
 // One class for both Conv2d and Linear, which have the same member functions.
 template <class Op>
@@ -28,22 +35,29 @@ class WeightLayer : public Layer {
         bias_(spec.bias ? find_parameter(context.parameters, index, Parameter::Role::bias)->offset : -1),
         trains_weight_(spec.trains_weight),
         sums_bias_(!pooled && sums_own_bias(spec)),
-        gradients_(context.memory.gradients) {}
+        gradients_(context.memory.gradients),
+        device_(context.device),
+        slices_(context.slices ? slices_of(*op_) : SliceSamples{}) {}
 
   Format output_format() const override { return op_->output_format(); }
   bool saves_input() const override { return trains_weight_; }
   bool saves_output() const override { return relu_ && !pooled_; }
   bool trains() const override { return trains_weight_ || Layer::trains(); }
+  SliceSamples slices() const override { return slices_; }
+  bool has_apart_gradients() const override { return trains(); }
   void bind(const WeightData& weights) override {
     op_->bind(weights.at(weight_), bias_ < 0 ? WeightData{} : weights.at(bias_));
   }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
 
   void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
-    op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, g.dy, trains_weight_ ? gradients_ + weight_ : nullptr,
-                         sums_bias_ ? gradients_ + bias_ : nullptr, pass.mode,
-                         trains_weight_ && pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
-    announce(pass);
+    {
+      const ProfileRange range(device_, kWeightGradientRange);
+      op_->backward_weight(v.x, pooled_ ? Tensor{} : v.y, g.dy, trains_weight_ ? gradients_ + weight_ : nullptr,
+                           sums_bias_ ? gradients_ + bias_ : nullptr, pass.slice_mode(),
+                           trains_weight_ && pass.bf16_gradients ? pass.bf16_gradients + weight_ : nullptr);
+    }
+    if (pass.last) announce(pass);
     if (g.dx.data) op_->backward_input(g.dy, g.dx);
   }
 
@@ -53,20 +67,23 @@ class WeightLayer : public Layer {
   int64_t weight_, bias_;  // offsets in the flat buffers; bias_ is -1 without a bias
   bool trains_weight_, sums_bias_;
   float* gradients_;
+  Device& device_;
+  SliceSamples slices_;
 };
 
 class PoolLayer : public Layer {
  public:
-  PoolLayer(std::unique_ptr<Pool2d> op, Format format, bool maximum, const ReluBefore& relu)
-      : op_(std::move(op)), format_(format), maximum_(maximum), relu_(relu) {}
+  PoolLayer(std::unique_ptr<Pool2d> op, Format format, bool maximum, const ReluBefore& relu, bool sliced)
+      : op_(std::move(op)), format_(format), maximum_(maximum), relu_(relu), sliced_(sliced) {}
 
   Format output_format() const override { return format_; }
   bool saves_input() const override { return maximum_ || relu_.applies; }
   bool saves_output() const override { return maximum_; }
+  SliceSamples slices() const override { return sliced_ ? SliceSamples{1, 1} : SliceSamples{}; }
   void forward(const LayerValues& v, const Pass&) override { op_->forward(v.x, v.y); }
   void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
     ReluBefore relu = relu_;
-    relu.mode = pass.mode;
+    relu.mode = pass.slice_mode();
     if (g.dx.data) op_->backward(v.x, v.y, g.dy, g.dx, relu);
   }
 
@@ -75,6 +92,7 @@ class PoolLayer : public Layer {
   Format format_;
   bool maximum_;
   ReluBefore relu_;
+  bool sliced_;
 };
 
 class ReluLayer : public SimpleLayer {
@@ -238,7 +256,8 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
                                                      .out_h = spec.output.h,
                                                      .out_w = spec.output.w},
                                                     context.batch_sizes),
-                                         format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context));
+                                         format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context),
+                                         context.slices && format.kind != Format::Kind::batch_interleaved);
     case LayerSpec::Kind::dropout:
     case LayerSpec::Kind::stochastic_depth:
       return std::make_unique<DropoutLayer>(ops, format,

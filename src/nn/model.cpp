@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "device/profile_range.h"
-#include "nn/memory_plan.h"
 
 #include <algorithm>
 
@@ -46,7 +45,9 @@ void Model::plan(const Network& network, std::span<const Parameter> parameters,
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}, dense) : Conv2dDesc{};
   input_format_ = dense ? Format{} : ops_.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
-  const LayerContext context{ops_, device_, config_, memory_, parameters, batch_norms, batch_sizes, dense};
+  const bool slices =
+      ops_.slice_bytes() > 0 && !config_.inference && !dense && input_format_.kind != Format::Kind::batch_interleaved;
+  const LayerContext context{ops_, device_, config_, memory_, parameters, batch_norms, batch_sizes, dense, slices};
   const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
   const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
   const auto image_of = [&](int stage) { return stage < 0 ? read_image_ : stages_[stage].image; };
@@ -91,66 +92,78 @@ void Model::plan(const Network& network, std::span<const Parameter> parameters,
 }
 
 void Model::plan_memory(int64_t largest_batch) {
-  const auto width = static_cast<int64_t>(size_of(ops_.activation_dtype()));
-  const auto bytes = [&](ImageShape image, Format f) { return width * stored_elements({largest_batch, image}, f); };
   std::vector<PlannedStage> planned;
-  for (const Stage& s : stages_)
-    planned.push_back({.bytes = bytes(s.image, s.format),
+  for (int i = 0; i < std::ssize(stages_); ++i) {
+    const Stage& s = stages_[static_cast<size_t>(i)];
+    planned.push_back({.bytes = bytes(i, largest_batch),
                        .view = !s.layer,
                        .from = s.from,
                        .skip = s.skip,
                        .saves_input = s.has_gradient && s.layer && s.layer->saves_input(),
                        .saves_output = s.has_gradient && s.layer && s.layer->saves_output(),
                        .has_gradient = s.has_gradient,
-                       .separates_skip = s.layer && s.layer->separates_skip()});
-  MemoryPlan plan = ddp::plan_memory(bytes(read_image_, input_format_), planned);
-  const auto needed = static_cast<size_t>(plan.bytes);
+                       .separates_skip = s.layer && s.layer->separates_skip(),
+                       .slices = s.layer ? s.layer->slices() : SliceSamples{},
+                       .sums = s.layer && s.layer->has_sums(),
+                       .repeats = s.layer && s.layer->repeats(),
+                       .apart = s.layer && s.layer->has_apart_gradients()});
+    if (s.layer) last_ = i;
+  }
+  plan_ = ddp::plan_memory(bytes(LayerSpec::kImage, largest_batch), planned,
+                           {.batch = largest_batch, .bytes = ops_.slice_bytes()});
+  for (PlannedStage& stage : planned) stage.slices = {};
+  whole_traffic_ = ddp::plan_memory(bytes(LayerSpec::kImage, largest_batch), planned).traffic;
+  const auto needed = static_cast<size_t>(plan_.bytes);
   const bool shared = memory_.arena && memory_.arena->bytes() >= needed;
   if (!shared && own_arena_.bytes() < needed) own_arena_ = Buffer(device_, needed);
   arena_ = (shared ? *memory_.arena : own_arena_).as<char>();
-  input_offset_ = plan.image;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    stages_[i].output = plan.value[i];
-    stages_[i].from_gradient = plan.from_gradient[i];
-    stages_[i].skip_gradient = plan.skip_gradient[i];
-    stages_[i].gradient = std::move(plan.gradient[i]);
-    if (stages_[i].layer) last_ = static_cast<int>(i);
-  }
 }
 
-Tensor Model::at(int stage, int64_t offset, int64_t n) const {
+int64_t Model::bytes(int stage, int64_t n) const {
   const bool image = stage < 0;
-  return {arena_ + offset,
-          {n, image ? read_image_ : stages_[stage].image},
+  const Shape shape{n, image ? read_image_ : stages_[stage].image};
+  return static_cast<int64_t>(size_of(ops_.activation_dtype())) *
+         stored_elements(shape, image ? input_format_ : stages_[stage].format);
+}
+
+Tensor Model::at(int stage, const Place& place, const Slice& slice) const {
+  if (place.offset < 0) return {};
+  const bool image = stage < 0;
+  return {arena_ + place.offset + (place.of_slice ? 0 : bytes(stage, slice.first)),
+          {slice.samples, image ? read_image_ : stages_[stage].image},
           image ? input_format_ : stages_[stage].format,
           ops_.activation_dtype()};
 }
 
 Tensor Model::value(int stage, int64_t n) const {
-  return at(stage, stage < 0 ? input_offset_ : stages_[stage].output, n);
+  return at(stage, stage < 0 ? plan_.image : plan_.value[stage], {0, n});
 }
 
-LayerValues Model::values(const Stage& stage, int index, int64_t n) const {
-  return {value(stage.from, n), stage.skip == LayerSpec::kNone ? Tensor{} : value(stage.skip, n), value(index, n)};
+LayerValues Model::values(int stage, const Slice& slice, bool in_backward) const {
+  const auto value = [&](int i) {
+    if (i == LayerSpec::kNone) return Tensor{};
+    return at(i, i < 0 ? plan_.image : in_backward ? plan_.repeated[i] : plan_.value[i], slice);
+  };
+  return {value(stages_[stage].from), value(stages_[stage].skip), value(stage)};
 }
 
 std::vector<PlannedLayer> Model::planned_layers(int64_t samples) const {
-  const auto bytes = [](const Tensor& t) { return t.stored() * static_cast<int64_t>(size_of(t.dtype)); };
   std::vector<PlannedLayer> planned;
   for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
     const Stage& stage = stages_[i];
     if (!stage.layer) continue;
-    const LayerValues v = values(stage, i, samples);
-    const auto terms = stage.has_gradient ? std::ssize(stage.gradient) : 0;
+    const int64_t x = bytes(stage.from, samples), y = bytes(i, samples),
+                  skip = stage.skip == LayerSpec::kNone ? 0 : bytes(stage.skip, samples);
+    const auto terms = stage.has_gradient ? std::ssize(plan_.gradient[i]) : 0;
     planned.push_back({.range = stage.name.c_str(),
                        .index = stage.index,
                        .output = stage.image,
-                       .x = bytes(v.x),
-                       .skip = bytes(v.skip),
-                       .y = bytes(v.y),
-                       .dy = terms * bytes(v.y),
-                       .dx = stage.from_gradient < 0 ? 0 : bytes(v.x),
-                       .dskip = stage.skip_gradient < 0 ? 0 : bytes(v.skip),
+                       .x = x,
+                       .skip = skip,
+                       .y = y,
+                       .dy = terms * y,
+                       .dx = plan_.from_gradient[i].offset < 0 ? 0 : x,
+                       .dskip = plan_.skip_gradient[i].offset < 0 ? 0 : skip,
                        .saves_x = stage.layer->saves_input(),
                        .saves_y = stage.layer->saves_output()});
   }
@@ -176,32 +189,62 @@ void Model::forward(const Pass& pass) {
   const int64_t n = pass.batch.size;
   if (n > 0 && !reads_tokens_)
     ops_.normalize(pass.batch, input_image_, config_.pixel_scale, augmentation_in(pass), value(LayerSpec::kImage, n));
-  for (int i = 0; i < static_cast<int>(stages_.size()); ++i) {
-    const Stage& stage = stages_[i];
-    if (!stage.layer) continue;
-    const ProfileRange range(device_, stage.name.c_str());
-    if (n > 0)
-      stage.layer->forward(values(stage, i, n), pass);
-    else
-      stage.layer->forward_empty(pass);
+  for (const Segment& segment : plan_.segments.forward) run(segment, pass, false);
+}
+
+void Model::run(const Segment& segment, const Pass& pass, bool in_backward) {
+  const int64_t n = pass.batch.size;
+  for (const int stage : segment.reduces) {
+    const ProfileRange range(device_, stages_[stage].name.c_str());
+    Layer& layer = *stages_[stage].layer;
+    in_backward ? layer.backward_reduce(pass) : layer.forward_reduce(pass);
     device_.poll();
+  }
+  if (n == 0) {  // the same collectives and calls of gradient_ready
+    for (const SegmentStep& step : segment.steps)
+      if (step.part == SegmentStep::Part::backward) stages_[step.stage].layer->backward_empty(pass);
+    return device_.poll();
+  }
+  const int64_t samples = segment.sliced ? segment.samples : n;
+  Pass part = pass;
+  for (int64_t first = 0; first < n; first += samples) {
+    part.first = first == 0;
+    part.last = first + samples >= n;
+    for (const SegmentStep& step : segment.steps) {
+      const ProfileRange range(device_, stages_[step.stage].name.c_str());
+      run(step, {first, std::min(samples, n - first)}, part, in_backward);
+      device_.poll();  // moves the collectives forward
+    }
   }
 }
 
-void Model::backward(int index, const Pass& pass) {
-  const Stage& stage = stages_[index];
-  const int64_t n = pass.batch.size;
-  const Tensor dy = at(index, stage.gradient[0], n);
-  const auto term = [&](size_t t) { return at(index, stage.gradient[t], n); };
-  size_t terms = stage.gradient.size();  // buffers whose sum is the gradient of the stage's output
-  for (; terms > (stage.layer->accepts_split_gradient() ? 2u : 1u); --terms) ops_.add(dy, term(terms - 1), dy);
-  const auto input = [&](int from, int64_t offset) { return offset < 0 ? Tensor{} : at(from, offset, n); };
-  stage.layer->backward(values(stage, index, n),
-                        {.dy = dy,
-                         .more = terms > 1 ? term(1) : Tensor{},
-                         .dx = input(stage.from, stage.from_gradient),
-                         .dskip = input(stage.skip, stage.skip_gradient)},
-                        pass);
+void Model::run(const SegmentStep& step, const Slice& slice, const Pass& pass, bool in_backward) {
+  Layer& layer = *stages_[step.stage].layer;
+  const LayerValues v = values(step.stage, slice, in_backward);
+  switch (step.part) {
+    using enum SegmentStep::Part;
+    case sum: return layer.forward_sum(v, pass);
+    case forward: return layer.forward(v, pass);
+    case backward_sum: return layer.backward_sum(v, gradients(step.stage, slice, step.part), pass);
+    case backward: return layer.backward(v, gradients(step.stage, slice, step.part), pass);
+  }
+}
+
+// The gradient of the value has no second term where a sum has added it.
+LayerGradients Model::gradients(int stage, const Slice& slice, SegmentStep::Part part) const {
+  const std::vector<Place>& terms = plan_.gradient[stage];
+  const Layer& layer = *stages_[stage].layer;
+  const Tensor dy = at(stage, terms[0], slice);
+  if (part == SegmentStep::Part::backward && layer.has_sums())
+    return {.dy = dy, .more = {}, .dx = at(stages_[stage].from, plan_.from_gradient[stage], slice), .dskip = {}};
+  size_t count = terms.size();
+  for (; count > (layer.accepts_split_gradient() ? 2u : 1u); --count)
+    ops_.add(dy, at(stage, terms[count - 1], slice), dy);
+  LayerGradients gradients{.dy = dy, .more = count > 1 ? at(stage, terms[1], slice) : Tensor{}, .dx = {}, .dskip = {}};
+  if (part == SegmentStep::Part::backward_sum) return gradients;
+  gradients.dx = at(stages_[stage].from, plan_.from_gradient[stage], slice);
+  gradients.dskip = at(stages_[stage].skip, plan_.skip_gradient[stage], slice);
+  return gradients;
 }
 
 void Model::forward_backward(const DeviceBatch& batch, const GradientReady& gradient_ready) {
@@ -221,17 +264,8 @@ void Model::forward_backward(const DeviceBatch& batch, const GradientReady& grad
   const ProfileRange whole(device_, "backward");
   if (n > 0)
     ops_.softmax_cross_entropy_backward(value(last_, n), batch, sample_weight, config_.label_smoothing,
-                                        at(last_, stages_[last_].gradient[0], n), memory_.loss_stats, pass.mode);
-  for (int i = last_; i >= 0; --i) {
-    const Stage& stage = stages_[i];
-    if (!stage.layer || !stage.has_gradient) continue;
-    const ProfileRange range(device_, stage.name.c_str());
-    if (n > 0)
-      backward(i, pass);
-    else
-      stage.layer->backward_empty(pass);  // the same collectives and calls of gradient_ready
-    device_.poll();                       // moves the collectives forward
-  }
+                                        at(last_, plan_.gradient[last_][0], {0, n}), memory_.loss_stats, pass.mode);
+  for (const Segment& segment : plan_.segments.backward) run(segment, pass, true);
 }
 
 void Model::precise_bn(const DeviceBatch& batch, Gradient mode) {

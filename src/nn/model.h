@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "nn/layer.h"
 #include "nn/layer_work.h"
+#include "nn/memory_plan.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
 #include "ops/ops.h"
@@ -73,6 +74,11 @@ class Model {
   // What a pass over `samples` samples runs, in forward order. Views run nothing, and have no entry.
   std::vector<PlannedLayer> planned_layers(int64_t samples) const;
 
+  // Bytes of activations and their gradients that a pass over the largest batch moves (MemoryPlan::traffic), and those
+  // that it moved if it ran whole batches.
+  int64_t traffic() const { return plan_.traffic; }
+  int64_t whole_traffic() const { return whole_traffic_; }
+
   ImageShape input() const { return input_image_; }
   const Buffer& arena() const { return own_arena_; }  // for activations and their gradients; empty: another model's
 
@@ -85,19 +91,21 @@ class Model {
     ImageShape image;                                       // shape of the output
     Format format;                                          // format of the output
     bool has_gradient = false;                              // whether the output depends on trained parameters
-    int64_t output = 0;                                     // byte offset in the arena, as the three below
-    int64_t from_gradient = -1;                             // gradient of the input; -1: none
-    int64_t skip_gradient = -1;                             // of the second input, if the layer separates it; -1: none
-    std::vector<int64_t> gradient = {};                     // terms whose sum is the gradient of the output
+  };
+  struct Slice {
+    int64_t first, samples;
   };
 
   void plan_memory(int64_t largest_batch);
-  Tensor at(int stage, int64_t offset, int64_t n) const;  // shaped like the stage's output, at `offset` in the arena
+  int64_t bytes(int stage, int64_t n) const;  // of a tensor with the shape of the stage's output
+  Tensor at(int stage, const Place& place, const Slice& slice) const;  // shaped like the stage's output
   Tensor value(int stage, int64_t n) const;
-  LayerValues values(const Stage& stage, int index, int64_t n) const;
+  LayerValues values(int stage, const Slice& slice, bool in_backward) const;
+  LayerGradients gradients(int stage, const Slice& slice, SegmentStep::Part part) const;
   Augmentation augmentation_in(const Pass& pass) const;
+  void run(const Segment& segment, const Pass& pass, bool in_backward);
+  void run(const SegmentStep& step, const Slice& slice, const Pass& pass, bool in_backward);
   void forward(const Pass& pass);
-  void backward(int index, const Pass& pass);
 
   Device& device_;
   Ops& ops_;
@@ -107,8 +115,9 @@ class Model {
   ImageShape read_image_;   // shape of their top left part, which the network reads
   bool reads_tokens_;       // the first layer reads the batch itself
   Format input_format_;
-  int64_t input_offset_ = 0;
-  std::vector<Stage> stages_;     // layers and views, in forward order
+  std::vector<Stage> stages_;  // layers and views, in forward order
+  MemoryPlan plan_;            // offsets are those in the arena
+  int64_t whole_traffic_ = 0;
   int last_ = LayerSpec::kImage;  // the stage whose output is the logits
   int64_t parameters_;            // elements of the flat buffer
   Buffer bf16_weights_, bf16_gradients_;

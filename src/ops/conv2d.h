@@ -37,6 +37,13 @@ class Conv2d {
   virtual ~Conv2d() = default;
   virtual Format output_format() const = 0;
 
+  // Calls also take slices of a planned batch: multiples of these samples, and the last samples of the batch behind
+  // such multiples. Powers of two. 0: whole batches only. `backward` holds for both gradients.
+  struct Slices {
+    int64_t forward = 0, backward = 0;
+  };
+  virtual Slices slices() const { return {}; }
+
   // Sets the weights that later calls use. Call it again after each change of their values. The caller owns the memory
   // and keeps it valid until the next bind. `bias` has out_channels values.
   virtual void bind(const WeightData& weight, const WeightData& bias) = 0;

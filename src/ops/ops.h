@@ -52,6 +52,9 @@ class Ops {
   // Whether the backward pass of a pool takes a ReluBefore.
   virtual bool pools_take_relu() const { return false; }
 
+  // Bytes of the tensors of a slice that stay in the cache from one op to the next. 0: a model runs whole batches.
+  virtual int64_t slice_bytes() const { return 0; }
+
   // The best format for the input of a model. `first` is the convolution that reads it, or null if the first layer is
   // not a convolution.
   virtual Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const = 0;

@@ -60,6 +60,15 @@ class BlockedConv2d final : public Conv2d {
 
   Format output_format() const override { return desc_.input_format; }
 
+  Slices slices() const override {
+    const OwnPasses own = planned_.rbegin()->second;
+    const Slices others = fallback_ ? fallback_->slices() : Slices{1, 1};
+    if (!own.all && others.forward == 0) return {};
+    const int64_t weights = desc_.weight_gradient ? weight_slice(desc_, activations_) : 1;
+    if (!own.all) return {others.forward, std::max(weights, others.backward)};
+    return {forward_->slice(), std::max(weights, data_ ? data_->slice() : 1)};
+  }
+
   void bind(const WeightData& weight, const WeightData& bias) override {
     bias_ = bias.f32;
     if (forward_) forward_->bind(weight.f32);
@@ -90,10 +99,11 @@ class BlockedConv2d final : public Conv2d {
   }
 
  private:
+  // A slice is computed as the largest batch.
   OwnPasses own(int64_t n) const {
+    require(n <= planned_.rbegin()->first, Exit::internal, "a convolution was not planned for {} samples", n);
     const auto planned = planned_.find(n);
-    require(planned != planned_.end(), Exit::internal, "a convolution was not planned for {} samples", n);
-    return planned->second;
+    return (planned == planned_.end() ? *planned_.rbegin() : *planned).second;
   }
 
   void check(const Tensor& x, const Tensor& y) const {

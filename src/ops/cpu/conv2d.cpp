@@ -6,6 +6,7 @@
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace ddp {
 
@@ -23,6 +24,14 @@ bool suits_winograd(const Conv2dDesc& desc, int64_t n) {
   if (std::min(desc.input.c, desc.out_channels) < kMinChannels) return false;
   const ImageShape out = conv2d_output(desc);
   return n * ceil_div(out.h, 4) * ceil_div(out.w, 4) >= kMinTiles;
+}
+
+int64_t weight_slice(const Conv2dDesc& desc, DType activations) {
+  const int64_t taps = desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
+  const int64_t gradient = taps * desc.out_channels * static_cast<int64_t>(sizeof(float));
+  const int64_t sample =
+      (desc.input.elements() + conv2d_output(desc).elements()) * static_cast<int64_t>(size_of(activations));
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(2 * gradient, sample))));
 }
 
 Format CpuOps::input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const {

@@ -23,6 +23,10 @@ struct DnnlConfig {
 
 bool suits_dnnl(const Conv2dDesc& desc);
 
+// The samples for which a call of the weight gradient reads about twice the bytes of the gradient, to which it adds. A
+// power of two.
+int64_t weight_slice(const Conv2dDesc& desc, DType activations);
+
 // Whether oneDNN supports bf16 convolutions on this processor. oneDNN 2.6 needs AVX-512, and is fast with AVX512_BF16.
 bool dnnl_offers_bf16();
 

@@ -16,6 +16,8 @@ class CpuOps final : public Ops {
   CpuOps(Device& device, const CpuOpsConfig& config);
 
   DType activation_dtype() const override { return activations_; }
+  // The same on all processors, because sums are added slice by slice.
+  int64_t slice_bytes() const override { return slice_bytes_; }
 
   // conv2d.cpp
   Format input_format(const Conv2dDesc* first, std::span<const int64_t> batch_sizes) const override;
@@ -87,6 +89,7 @@ class CpuOps final : public Ops {
 
   Workers workers_;
   DType activations_;
+  int64_t slice_bytes_;
   bool conv_supported_;  // convolutions in the type of activations
   DnnlConfig dnnl_;
 };

@@ -6,6 +6,7 @@
 #include "ops/cpu/instruction_set.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <map>
 #include <memory>
@@ -24,17 +25,18 @@ using Tag = memory::format_tag;
 
 enum SlicePass { kForward, kWeights, kData };
 
-// The number of samples in a slice. A pass runs in slices, so that data stays in the cache and the device is polled
-// between slices. Slices are larger for the weight gradient, where each slice adds a whole weight tensor, and for
-// Winograd, where each slice transforms the weights.
-int64_t slice_size(const Conv2dDesc& desc, int64_t n, SlicePass pass, bool winograd) {
-  constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28;
-  if (desc.input_format.kind == Format::Kind::batch_interleaved) return n;
+// The number of samples in a slice of a large batch, a power of two. A pass runs in slices, so that data stays in the
+// cache and the device is polled between slices. Slices are larger for the weight gradient, where each slice adds a
+// whole weight tensor, and for Winograd, where each slice transforms the weights.
+int64_t slice_size(const Conv2dDesc& desc, DType type, SlicePass pass, bool winograd) {
+  constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28, kBytes = 2 << 20;
+  if (pass == kWeights && !winograd) return weight_slice(desc, type);
   const ImageShape out = conv2d_output(desc);
   const int64_t positions = out.h * out.w, taps = desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
+  const int64_t bytes = (desc.input.elements() + out.elements()) * static_cast<int64_t>(size_of(type));
   const int64_t samples =
-      winograd || pass == kWeights ? kPositions / positions : kMultiplications / (positions * taps * out.c);
-  return std::clamp<int64_t>(samples, 1, n);
+      winograd ? kPositions / positions : std::min(kMultiplications / (positions * taps * out.c), kBytes / bytes);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(samples, 1))));
 }
 
 class DnnlConv2d final : public Conv2d {
@@ -44,12 +46,14 @@ class DnnlConv2d final : public Conv2d {
       : config_(config),
         desc_(desc),
         out_(conv2d_output(desc)),
-        batch_sizes_(batch_sizes.begin(), batch_sizes.end()),
         context_(make_context(workers, *config_.scratch)),
         dense_(weight_dims(desc), memory::data_type::f32, desc.groups > 1 ? Tag::gohwi : Tag::ohwi) {
     DDP_EXPECT(!batch_sizes.empty());
     if (!desc.weight_gradient && sums_bias(desc)) unused_dweight_ = Buffer(workers.device, dense_.get_size());
-    output_format_ = preferred_output(*std::max_element(batch_sizes.begin(), batch_sizes.end()));
+    const int64_t largest = *std::max_element(batch_sizes.begin(), batch_sizes.end());
+    output_format_ = preferred_output(largest);
+    winograd_ = config.winograd && config.activations == DType::f32 && !desc.dense && suits_winograd(desc, largest) &&
+                offers_winograd();
     for (const int64_t n : batch_sizes) {
       if (n == 0) continue;
       for (const SlicePass pass : {kForward, kWeights, kData}) {
@@ -64,6 +68,13 @@ class DnnlConv2d final : public Conv2d {
   }
 
   Format output_format() const override { return output_format_; }
+
+  Slices slices() const override {
+    // A batch decides on Winograd's algorithm as a whole.
+    if (winograd_ || desc_.input_format.kind == Format::Kind::batch_interleaved) return {};
+    const auto size = [&](SlicePass pass) { return slice_size(desc_, config_.activations, pass, false); };
+    return {size(kForward), std::max(size(kWeights), size(kData))};
+  }
 
   void bind(const WeightData& weight, const WeightData& bias) override {
     bias_ = bias.f32;
@@ -132,9 +143,9 @@ class DnnlConv2d final : public Conv2d {
   // Calls slice(first sample, samples, winograd) for the slices of n samples.
   template <class F>
   void each_slice(int64_t n, SlicePass pass, F&& slice) const {
-    const bool winograd =
-        config_.winograd && config_.activations == DType::f32 && !desc_.dense && suits_winograd(desc_, n);
-    const int64_t most = slice_size(desc_, n, pass, winograd);
+    const bool winograd = winograd_ && suits_winograd(desc_, n);
+    const bool whole = desc_.input_format.kind == Format::Kind::batch_interleaved;
+    const int64_t most = whole ? n : slice_size(desc_, config_.activations, pass, winograd);
     for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
   }
 
@@ -142,8 +153,10 @@ class DnnlConv2d final : public Conv2d {
     DDP_EXPECT(x.format == desc_.input_format && y.format == output_format_);
     DDP_EXPECT(x.dtype == config_.activations && y.dtype == config_.activations);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
-    require(std::find(batch_sizes_.begin(), batch_sizes_.end(), x.shape.n) != batch_sizes_.end(), Exit::internal,
-            "a convolution was not planned for {} samples", x.shape.n);
+    each_slice(x.shape.n, kForward, [&](int64_t, int64_t samples, bool winograd) {
+      require(executions_.contains({kForward, samples, winograd}), Exit::internal,
+              "a convolution was not planned for {} samples", x.shape.n);
+    });
   }
 
   // Address of the sample `first`. In a batch-interleaved format, it must be the first sample of a block.
@@ -178,6 +191,16 @@ class DnnlConv2d final : public Conv2d {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return attr;
+  }
+
+  bool offers_winograd() const {
+    try {
+      onednn::forward(context_.engine, shape(1, kForward, true), attributes());
+      return true;
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      return false;
+    }
   }
 
   Format preferred_output(int64_t n) const {
@@ -258,8 +281,8 @@ class DnnlConv2d final : public Conv2d {
   DnnlConfig config_;
   Conv2dDesc desc_;
   ImageShape out_;
-  std::vector<int64_t> batch_sizes_;
   Format output_format_;
+  bool winograd_ = false;  // whether large batches use Winograd's algorithm
   onednn::Context context_;
   memory::desc dense_;  // of the weights and their gradient
   std::deque<PackedWeights> packed_;

@@ -9,6 +9,7 @@ namespace ddp {
 CpuOps::CpuOps(Device& device, const CpuOpsConfig& config)
     : workers_{device, config.threads, config.instruction_set},
       activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
+      slice_bytes_(config.slice_bytes),
       conv_supported_(activations_ == DType::f32 ||
                       (config.instruction_set == best_instruction_set() && dnnl_offers_bf16())),
       dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device), config.amx} {

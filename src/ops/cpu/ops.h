@@ -17,6 +17,7 @@ struct CpuOpsConfig {
   bool winograd = true;                                     // Winograd's algorithm for 3x3 convolutions if it is faster
   InstructionSet instruction_set = best_instruction_set();  // of our kernels
   bool amx = true;                                          // our bf16 kernels for AMX where the processor has it
+  int64_t slice_bytes = 8 << 20;                            // Ops::slice_bytes(); 0: whole batches
 };
 
 // The device outlives the Ops. Throws Error(Exit::usage) for tf32 and for less than one thread, and Error(Exit::device)

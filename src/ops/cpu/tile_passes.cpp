@@ -4,6 +4,7 @@
 #include "ops/cpu/layout.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace ddp {
@@ -58,6 +59,12 @@ int64_t WinogradPass::packed_words(int64_t channels) const {
 
 int64_t WinogradPass::transformed_words() const {
   return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kTilePadding);
+}
+
+int64_t WinogradPass::slice() const {
+  const int64_t blocks = keeps_weights() ? 4 : 1;  // a block that is not full costs little among four
+  return static_cast<int64_t>(
+      std::bit_ceil(static_cast<uint64_t>(ceil_div(blocks * kBlockTiles, count_tiles(kernels_.tile, to_, 1)))));
 }
 
 void WinogradPass::bind(const float* weight) {

@@ -26,6 +26,9 @@ class WinogradPass {
   WinogradPass(const Workers& workers, Scratch& scratch, const WinogradKernels& kernels, const Conv2dDesc& desc,
                bool transposed);
 
+  // Samples for which a call fills blocks of tiles. A power of two.
+  int64_t slice() const;
+
   void bind(const float* weight);  // as Conv2d::bind; comes before run()
   // `from` and `to` are different memory, of the type of the kernels. Overwrites the scratch.
   void run(const Tensor& from, const float* bias, bool relu, const Tensor& to);

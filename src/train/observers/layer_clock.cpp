@@ -1,18 +1,19 @@
 #include "train/observers/layer_clock.h"
 
+#include "core/error.h"
+
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 namespace ddp {
 
 LayerClock::LayerClock(Replica& replica, const DeviceBatch& batch, std::span<const PlannedLayer> layers)
-    : replica_(replica),
-      batch_(batch),
-      stamps_(replica.device, place(static_cast<int>(layers.size()), kForwardBegin) * sizeof(int64_t)),
-      read_(replica.device.host_memory(), stamps_.bytes()) {
+    : replica_(replica), batch_(batch) {
   for (size_t i = 0; i < layers.size(); ++i) layer_of_[layers[i].range] = static_cast<int>(i);
   replica.device.observe_ranges(this);
+  run();
+  stamps_ = Buffer(replica.device, places_.size() * sizeof(int64_t));
+  read_ = Buffer(replica.device.host_memory(), stamps_.bytes());
 }
 
 LayerClock::~LayerClock() {
@@ -21,38 +22,52 @@ LayerClock::~LayerClock() {
 }
 
 void LayerClock::run() {
-  replica_.model.forward_backward(batch_, [this](ParameterId) {
-    if (layer_ >= 0 && !std::exchange(announced_, true)) stamp(place(layer_, kAnnounced));
-  });
-  stamp(kEnd);
+  next_ = 0;
+  replica_.model.forward_backward(batch_, [](ParameterId) {});
+  stamp(kNone);
 }
 
-void LayerClock::download() {
+std::vector<double> LayerClock::download() {
   replica_.device.download(read_.data(), stamps_.data(), stamps_.bytes());
   replica_.device.synchronize();
+  const auto* const ns = read_.as<int64_t>();
+  const auto ms = [&](size_t from, size_t to) { return std::max(0.0, 1e-6 * static_cast<double>(ns[to] - ns[from])); };
+  std::vector<double> times(place(static_cast<int>(layer_of_.size()), kForward), 0.0);
+  for (size_t i = 0; i + 1 < places_.size(); ++i)
+    if (places_[i] != kNone) times[places_[i]] += ms(i, i + 1);
+  times[kPass] = ms(0, places_.size() - 1);
+  return times;
 }
 
-double LayerClock::ms(size_t from, size_t to) const {
-  const auto* const ns = read_.as<int64_t>();
-  return std::max(0.0, 1e-6 * static_cast<double>(ns[to] - ns[from]));
+void LayerClock::stamp(size_t place) {
+  if (!stamps_.data()) return places_.push_back(place);
+  DDP_EXPECT(next_ < places_.size());
+  replica_.device.timestamp(stamps_.as<int64_t>() + next_++);
 }
 
 // An error of the device shows again in the next call of the pass.
 void LayerClock::begin(const char* name) noexcept try {
+  if (!open_.empty() && open_.back() >= 0) {  // kWeightGradientRange
+    stamp(place(open_.back(), kWeightGradient));
+    return open_.push_back(open_.back());
+  }
   const auto found = layer_of_.find(name);
   if (found == layer_of_.end()) {
     in_backward_ = std::string_view(name) == "backward";
-    return stamp(in_backward_ ? kBackward : kForward);
+    stamp(in_backward_ ? kLoss : kInput);
+    return open_.push_back(-1);
   }
-  layer_ = found->second;
-  announced_ = false;
-  stamp(place(layer_, in_backward_ ? kBackwardBegin : kForwardBegin));
+  stamp(place(found->second, in_backward_ ? kInputGradient : kForward));
+  open_.push_back(found->second);
 } catch (...) {
 }
 
 void LayerClock::end() noexcept try {
-  if (layer_ < 0) return;  // the range of a whole
-  stamp(place(std::exchange(layer_, -1), in_backward_ ? kBackwardEnd : kForwardEnd));
+  const int layer = open_.back();
+  open_.pop_back();
+  if (layer < 0) return;  // the range of a whole
+  const bool inside = !open_.empty() && open_.back() == layer;
+  stamp(inside ? place(layer, kInputGradient) : kNone);
 } catch (...) {
 }
 

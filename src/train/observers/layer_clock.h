@@ -1,4 +1,4 @@
-// The timestamps of a pass at the boundaries of its layers, on the device.
+// The times of the layers in a pass, on the device.
 #pragma once
 
 #include "device/buffer.h"
@@ -10,41 +10,47 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <vector>
 
 namespace ddp {
 
 class LayerClock final : public RangeObserver {
  public:
-  enum Whole { kForward, kBackward, kEnd, kWholes };
-  // kAnnounced: when the layer first announces a gradient.
-  enum OfLayer { kForwardBegin, kForwardEnd, kBackwardBegin, kAnnounced, kBackwardEnd, kOfLayer };
+  enum Whole { kInput, kLoss, kPass, kWholes };  // before the first layer of the forward and of the backward pass; all
+  // kInputGradient: all that the backward pass of the layer does outside of kWeightGradientRange.
+  enum OfLayer { kForward, kWeightGradient, kInputGradient, kOfLayer };
 
-  // Observes the ranges of the replica's device. The arguments outlive the clock; `layers` are the model's.
+  // Observes the ranges of the replica's device, and makes a pass to learn their order. The arguments outlive the
+  // clock; `layers` are the model's.
   LayerClock(Replica& replica, const DeviceBatch& batch, std::span<const PlannedLayer> layers);
   ~LayerClock() override;
   LayerClock(const LayerClock&) = delete;
   LayerClock& operator=(const LayerClock&) = delete;
 
-  void run();       // issues a pass
-  void download();  // its timestamps; waits for the device
+  void run();  // issues a pass
 
-  // The place of a timestamp; that of a Whole is its value. `layer` is a place in `layers`.
+  // The place of a time; that of a Whole is its value. `layer` is a place in `layers`.
   static size_t place(int layer, OfLayer part) { return kWholes + static_cast<size_t>(kOfLayer * layer + part); }
-  double ms(size_t from, size_t to) const;  // of the downloaded pass; 0 at least
+  // Milliseconds of the last pass, by place. A layer that runs in slices has the sum. Waits for the device.
+  std::vector<double> download();
 
   // RangeObserver
   void begin(const char* name) noexcept override;
   void end() noexcept override;
 
  private:
-  void stamp(size_t place) { replica_.device.timestamp(stamps_.as<int64_t>() + place); }
+  static constexpr size_t kNone = ~size_t{0};
+
+  void stamp(size_t place);
 
   Replica& replica_;
   const DeviceBatch& batch_;
-  const Buffer stamps_, read_;
   std::map<const char*, int> layer_of_;  // by the pointer of the range's name
-  int layer_ = -1;                       // whose range is open; -1: none
-  bool in_backward_ = false, announced_ = false;
+  std::vector<size_t> places_;           // of the time that each timestamp begins; kNone: of none
+  Buffer stamps_, read_;                 // empty in the first pass
+  size_t next_ = 0;                      // timestamp
+  std::vector<int> open_;                // layers of the open ranges; -1: the range of a whole
+  bool in_backward_ = false;
 };
 
 }  // namespace ddp

@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kLayerPassesMs = 2000, kLeastPassMs = 1e-3;  // a clock may stand still
 
-// One time of the table, between two timestamps.
-struct TimedInterval {
-  size_t from, to;
+// One time of the table, and its places in the clock.
+struct TableTime {
+  std::vector<size_t> places;
   PassTime* time;
 };
 
@@ -86,30 +86,35 @@ LayerTime row_of(const Replica& replica, const Network& network, const PlannedLa
 
 bool has_pass(const PassTime& time) { return time.work.bytes > 0; }
 
-// The places of the times of layer `i`.
-void add_intervals(LayerTime& row, int i, std::vector<TimedInterval>& intervals) {
+// The times of layer `i`.
+void add_times(LayerTime& row, int i, std::vector<TableTime>& times) {
   using Clock = LayerClock;
   const auto at = [&](Clock::OfLayer part) { return Clock::place(i, part); };
-  const bool apart = has_pass(row.weight_gradient);
-  intervals.push_back({at(Clock::kForwardBegin), at(Clock::kForwardEnd), &row.forward});
-  if (apart) intervals.push_back({at(Clock::kBackwardBegin), at(Clock::kAnnounced), &row.weight_gradient});
-  if (has_pass(row.input_gradient))
-    intervals.push_back(
-        {at(apart ? Clock::kAnnounced : Clock::kBackwardBegin), at(Clock::kBackwardEnd), &row.input_gradient});
+  times.push_back({{at(Clock::kForward)}, &row.forward});
+  if (has_pass(row.weight_gradient)) {
+    times.push_back({{at(Clock::kWeightGradient)}, &row.weight_gradient});
+    if (has_pass(row.input_gradient)) times.push_back({{at(Clock::kInputGradient)}, &row.input_gradient});
+  } else if (has_pass(row.input_gradient)) {
+    times.push_back({{at(Clock::kWeightGradient), at(Clock::kInputGradient)}, &row.input_gradient});
+  }
 }
 
 // Makes the passes, and sets the times.
-int measure_passes(Replica& replica, LayerClock& clock, std::span<const TimedInterval> intervals, int most) {
+int measure_passes(Replica& replica, LayerClock& clock, std::span<const TableTime> table, int most) {
   const double first = slowest_ms(replica, [&] { clock.run(); });
   const int passes =
       static_cast<int>(std::clamp(kLayerPassesMs / std::max(first, kLeastPassMs), 1.0, static_cast<double>(most)));
-  std::vector<std::vector<double>> times(intervals.size());
+  std::vector<std::vector<double>> times(table.size());
   for (int pass = 0; pass < passes; ++pass) {
     slowest_ms(replica, [&] { clock.run(); });
-    clock.download();
-    for (size_t i = 0; i < intervals.size(); ++i) times[i].push_back(clock.ms(intervals[i].from, intervals[i].to));
+    const std::vector<double> ms = clock.download();
+    for (size_t i = 0; i < table.size(); ++i) {
+      double sum = 0;
+      for (const size_t place : table[i].places) sum += ms[place];
+      times[i].push_back(sum);
+    }
   }
-  for (size_t i = 0; i < intervals.size(); ++i) intervals[i].time->ms = median(times[i]);
+  for (size_t i = 0; i < table.size(); ++i) table[i].time->ms = median(times[i]);
   return passes;
 }
 
@@ -129,29 +134,27 @@ LayerTimes measure_layer_times(Replica& replica, const Network& network, const D
 
   const int first = network.reads_tokens() ? 0 : 1;  // row of the first layer
   times.layers.resize(static_cast<size_t>(first + count + 1));
-  std::vector<TimedInterval> intervals;
+  std::vector<TableTime> table;
   for (int i = 0; i < count; ++i) {
     LayerTime& row = times.layers[static_cast<size_t>(first + i)];
     row = row_of(replica, run, planned[static_cast<size_t>(i)], samples);
-    add_intervals(row, i, intervals);
+    add_times(row, i, table);
   }
   if (first > 0) {
     const double bytes = static_cast<double>(samples * data.sample_bytes() + planned[0].x);
     times.layers[0] = {.name = "input", .what = "normalize", .kind = "input", .output = run.layers()[0].input};
     times.layers[0].forward.work.bytes = bytes;
-    intervals.push_back(
-        {LayerClock::kForward, LayerClock::place(0, LayerClock::kForwardBegin), &times.layers[0].forward});
+    table.push_back({{LayerClock::kInput}, &times.layers[0].forward});
   }
   LayerTime& loss = times.layers.back();
   loss = {.name = "loss", .what = "softmax cross-entropy", .kind = "loss", .output = network.output()};
   loss.input_gradient.work.bytes = 2 * static_cast<double>(planned.back().y);
-  intervals.push_back(
-      {LayerClock::kBackward, LayerClock::place(count - 1, LayerClock::kBackwardBegin), &loss.input_gradient});
+  table.push_back({{LayerClock::kLoss}, &loss.input_gradient});
   PassTime whole;
-  intervals.push_back({LayerClock::kForward, LayerClock::kEnd, &whole});
+  table.push_back({{LayerClock::kPass}, &whole});
   {
     LayerClock clock(replica, blank.batch, planned);
-    times.passes = measure_passes(replica, clock, intervals, passes);
+    times.passes = measure_passes(replica, clock, table, passes);
   }
   times.pass_ms = whole.ms;
   return times;

@@ -18,6 +18,7 @@ namespace {
 constexpr int kRuns = 5;
 
 double kib(int64_t floats) { return static_cast<double>(floats) * 4 / 1024; }
+double mib(int64_t bytes) { return static_cast<double>(bytes) / 1024 / 1024; }
 
 // The prediction for these buckets and for those of constant sizes.
 std::string describe_exposed(const Replica& replica, const StepCosts& costs) {
@@ -82,12 +83,13 @@ std::string plan_report(Replica& replica, const Dataset& data, const Distributed
   const RankMemory memory = memory_of(replica, evaluation_models);
   text += fmt::format(
       "memory of a rank: weights {:.1f} KiB, gradients {:.1f} KiB, optimizer {:.1f} KiB, activations {:.1f} KiB\n"
+      "bytes of activations that a pass moves: {:.1f} MiB of a rank, {:.1f} in whole batches\n"
       "predicted step: compute {:.2f} ms, communication {:.2f} ms, of which {:.2f} ms (after the last gradient) "
       "cannot be hidden: {:.2f} to {:.2f} ms\n"
       "predicted epoch: {:.1f} to {:.1f} s ({} steps)\n",
-      memory.weights / 1024, memory.gradients / 1024, memory.optimizer / 1024, memory.activations / 1024, compute,
-      communication, last, compute + last, compute + communication,
-      1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
+      memory.weights / 1024, memory.gradients / 1024, memory.optimizer / 1024, memory.activations / 1024,
+      mib(replica.model.traffic()), mib(replica.model.whole_traffic()), compute, communication, last, compute + last,
+      compute + communication, 1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + last),
       1e-3 * static_cast<double>(sampler.steps_per_epoch()) * (compute + communication), sampler.steps_per_epoch());
   return text;
 }
