@@ -33,7 +33,7 @@ class BatchNormLayer final : public Layer {
         input_gradient_(input_gradient),
         relu_(spec.has_relu()),
         sliced_(context.slices && format.kind != Format::Kind::batch_interleaved),
-        repeats_(spec.skip == LayerSpec::kNone && !spec.activation.reads_input()),
+        recomputes_(spec.skip == LayerSpec::kNone && !spec.activation.reads_input()),
         format_(format),
         sums_(context.device, 3 * floats(2)) {}
 
@@ -42,7 +42,7 @@ class BatchNormLayer final : public Layer {
   bool saves_output() const override { return relu_; }
   bool accepts_split_gradient() const override { return true; }
   SliceSamples slices() const override { return sliced_ ? SliceSamples{1, 1} : SliceSamples{}; }
-  bool repeats() const override { return repeats_; }
+  bool recomputes() const override { return recomputes_; }
   bool has_sums() const override { return true; }
 
   void bind(const WeightData& weights) override {
@@ -144,7 +144,7 @@ class BatchNormLayer final : public Layer {
   bool trains_scale_, trains_shift_;
   int64_t skip_bias_;  // of the bias whose gradient is that of the shift; -1: none
   RunningStatsSpan span_;
-  bool input_gradient_, relu_, sliced_, repeats_;
+  bool input_gradient_, relu_, sliced_, recomputes_;
   Format format_;
   Buffer sums_;  // [forward sums][backward sums][those of a slice]
 };

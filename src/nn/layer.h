@@ -93,9 +93,9 @@ class Layer {
   // The slices of a batch that forward and backward, and their sums, take one after the other (nn/segments.h).
   virtual SliceSamples slices() const { return {}; }
   // Whether forward may be called again in the backward pass, with the same x. It then gives the same y.
-  virtual bool repeats() const { return false; }
+  virtual bool recomputes() const { return false; }
   // Whether backward reads dy twice, for the weight gradient and for the gradient of the input.
-  virtual bool has_apart_gradients() const { return false; }
+  virtual bool reads_gradient_twice() const { return false; }
 
   // `weights` is the flat buffer. Call this again after each change of its values.
   virtual void bind(const WeightData& weights) { (void)weights; }

@@ -13,10 +13,7 @@ bool sums_own_bias(const LayerSpec& spec) {
   return spec.bias && spec.trains_bias && spec.bias_gradient == LayerSpec::BiasGradient::layer;
 }
 
-SliceSamples slices_of(const Conv2d& op) {
-  const auto [forward, backward] = op.slices();
-  return {forward, backward};
-}
+SliceSamples slices_of(const Conv2d& op) { return op.slices(); }
 SliceSamples slices_of(const Linear&) { return {}; }
 
 // One class for both Conv2d and Linear, which have the same member functions.
@@ -44,7 +41,7 @@ class WeightLayer : public Layer {
   bool saves_output() const override { return relu_ && !pooled_; }
   bool trains() const override { return trains_weight_ || Layer::trains(); }
   SliceSamples slices() const override { return slices_; }
-  bool has_apart_gradients() const override { return trains(); }
+  bool reads_gradient_twice() const override { return trains(); }
   void bind(const WeightData& weights) override {
     op_->bind(weights.at(weight_), bias_ < 0 ? WeightData{} : weights.at(bias_));
   }

@@ -16,8 +16,9 @@ class MemoryPlanner {
  public:
   MemoryPlanner(int64_t image_bytes, std::span<const PlannedStage> stages, const SliceBudget& slices)
       : stages_(stages), count_(static_cast<int>(stages.size())), slices_(slices), segments_(plan_segments(stages)) {
+    slices_.batch = std::max<int64_t>(1, slices.batch);
     uses_.resize(segments_.forward.size() + 1 + segments_.backward.size());
-    for (auto* times : {&forward_, &sum_, &backward_, &backward_sum_, &value_, &repeated_, &written_, &written_skip_})
+    for (auto* times : {&forward_, &sum_, &backward_, &backward_sum_, &value_, &recomputed_, &written_, &written_skip_})
       times->assign(stages.size(), -1);
     terms_.resize(stages.size());
     for (int t = 0; t < loss_time(); ++t)
@@ -48,7 +49,7 @@ class MemoryPlanner {
                     .segments = std::move(segments_),
                     .image = place(0),
                     .value = {},
-                    .repeated = {},
+                    .recomputed = {},
                     .from_gradient = {},
                     .skip_gradient = {},
                     .gradient = {},
@@ -57,7 +58,7 @@ class MemoryPlanner {
     for (int i = 0; i < count_; ++i) {
       plan.value.push_back(place(life_of(i)));
       const int root = root_of(stages_, i);
-      plan.repeated.push_back(root < 0 || repeated_[root] < 0 ? plan.value.back() : place(repeated_[root]));
+      plan.recomputed.push_back(root < 0 || recomputed_[root] < 0 ? plan.value.back() : place(recomputed_[root]));
       plan.from_gradient.push_back(place(written_[i]));
       plan.skip_gradient.push_back(place(written_skip_[i]));
       for (const int term : terms_[i]) plan.gradient[i].push_back(place(term));
@@ -136,34 +137,34 @@ class MemoryPlanner {
   void save_value(int i) {
     const std::vector<Read> reads = saved_reads(i);
     if (reads.empty()) return;
-    const bool repeats = can_repeat(i, reads);
-    if (repeats)
-      for (const Read& r : reads) repeat(i, r.time, reads);
-    for (const Read& r : reads) read(repeats ? repeated_[i] : life_of(i), r.time);
+    const bool recomputes = can_recompute(i, reads);
+    if (recomputes)
+      for (const Read& r : reads) recompute(i, r.time, reads);
+    for (const Read& r : reads) read(recomputes ? recomputed_[i] : life_of(i), r.time);
   }
 
-  bool can_repeat(int i, std::span<const Read> reads) {
+  bool can_recompute(int i, std::span<const Read> reads) {
     if (i < 0) return false;
     const PlannedStage& stage = stages_[i];
     const Lifetime& life = lives_[value_[i]];
     const int from = root_of(stages_, stage.from);
-    return stage.repeats && from >= 0 && !stages_[from].repeats && life.first == life.last && sliced_at(life.first) &&
-           std::ranges::all_of(reads, [&](const Read& r) { return sliced_at(r.time); });
+    return stage.recomputes && from >= 0 && !stages_[from].recomputes && life.first == life.last &&
+           sliced_at(life.first) && std::ranges::all_of(reads, [&](const Read& r) { return sliced_at(r.time); });
   }
 
   // Computes the value again before the first of its reads in the segment.
-  void repeat(int i, int time, std::span<const Read> reads) {
+  void recompute(int i, int time, std::span<const Read> reads) {
     std::vector<SegmentStep>& steps = segment_at(time)->steps;
     if (std::ranges::find(steps, SegmentStep{i, Part::forward}) != steps.end()) return;
     const auto first = std::ranges::find_if(
         steps, [&](const SegmentStep& step) { return std::ranges::find(reads, step, &Read::step) != reads.end(); });
     steps.insert(first, {i, Part::forward});
     read(life_of(stages_[i].from), time);
-    if (repeated_[i] < 0)
-      repeated_[i] = write_new(i, time);
+    if (recomputed_[i] < 0)
+      recomputed_[i] = write_new(i, time);
     else
-      write(repeated_[i], time);
-    lives_[repeated_[i]].first = std::min(lives_[repeated_[i]].first, time);
+      write(recomputed_[i], time);
+    lives_[recomputed_[i]].first = std::min(lives_[recomputed_[i]].first, time);
   }
 
   void place_gradients() {
@@ -198,7 +199,7 @@ class MemoryPlanner {
         if (t == 0 && (stage.saves_output || terms_[i].size() > 1)) write(term, backward_sum_[i]);
       }
       if (t == 0 || !stage.sums)
-        for (int pass = 0; pass < (stage.apart ? 2 : 1); ++pass) read(term, backward_[i]);
+        for (int pass = 0; pass < (stage.reads_gradient_twice ? 2 : 1); ++pass) read(term, backward_[i]);
     }
   }
 
@@ -223,8 +224,8 @@ class MemoryPlanner {
     segment->samples = samples_of(*segment, time < loss_time(), bytes);
     const bool cached = segment->samples * bytes <= slices_.bytes * slices_.batch;
     for (const int life : all) {
-      const bool is_repeated = std::ranges::find(repeated_, life) != repeated_.end();
-      if (is_repeated || (lives_[life].first == time && lives_[life].last == time))
+      const bool is_recomputed = std::ranges::find(recomputed_, life) != recomputed_.end();
+      if (is_recomputed || (lives_[life].first == time && lives_[life].last == time))
         slice_samples_[life] = std::max(slice_samples_[life], segment->samples);
       else if (cached)
         traffic_ += lives_[life].bytes * ((read.contains(life) ? 1 : 0) + (written.contains(life) ? 1 : 0));
@@ -241,7 +242,7 @@ class MemoryPlanner {
       samples = std::max(samples, forward ? least.forward : least.backward);
     }
     while (samples < slices_.batch && 2 * samples * bytes <= slices_.bytes * slices_.batch) samples *= 2;
-    return std::clamp<int64_t>(samples, 1, std::max<int64_t>(1, slices_.batch));
+    return std::min(samples, slices_.batch);
   }
 
   std::span<const PlannedStage> stages_;
@@ -252,7 +253,7 @@ class MemoryPlanner {
   std::vector<std::vector<Use>> uses_;  // by time
   std::vector<int64_t> slice_samples_;  // by life; 0: it has the whole batch
   // By stage: times of its steps, and lives of what it writes; -1: none.
-  std::vector<int> forward_, sum_, backward_, backward_sum_, value_, repeated_, written_, written_skip_;
+  std::vector<int> forward_, sum_, backward_, backward_sum_, value_, recomputed_, written_, written_skip_;
   std::vector<std::vector<int>> terms_;  // lives of the terms of its gradient
   int64_t traffic_ = 0;
 };

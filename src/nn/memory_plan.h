@@ -29,7 +29,7 @@ struct MemoryPlan {
   Segments segments = {};  // forward steps among those of the backward pass compute a value again
   Place image = {};
   std::vector<Place> value;          // by stage, as all below
-  std::vector<Place> repeated;       // its value in the backward pass: `value`, or where that pass computes it again
+  std::vector<Place> recomputed;     // its value in the backward pass: `value`, or where that pass computes it again
   std::vector<Place> from_gradient;  // where its backward writes the gradient of `from`
   std::vector<Place> skip_gradient;  // the same of `skip`; nowhere too where it is that of the value
   // The terms whose sum is the gradient of its value. All terms are complete before the backward of the stage starts,

@@ -45,8 +45,9 @@ void Model::plan(const Network& network, std::span<const Parameter> parameters,
   const Conv2dDesc first_desc = conv_first ? conv2d_desc(specs[0], false, {}, dense) : Conv2dDesc{};
   input_format_ = dense ? Format{} : ops_.input_format(conv_first ? &first_desc : nullptr, batch_sizes);
 
-  const bool slices =
-      ops_.slice_bytes() > 0 && !config_.inference && !dense && input_format_.kind != Format::Kind::batch_interleaved;
+  // Without batch norms, a segment would be the whole network, and announce all gradients in its last slice.
+  const bool slices = ops_.slice_bytes() > 0 && !config_.inference && !dense && !batch_norms.empty() &&
+                      input_format_.kind != Format::Kind::batch_interleaved;
   const LayerContext context{ops_, device_, config_, memory_, parameters, batch_norms, batch_sizes, dense, slices};
   const auto has_gradient = [&](int stage) { return stage >= 0 && stages_[stage].has_gradient; };
   const auto format_of = [&](int stage) { return stage < 0 ? input_format_ : stages_[stage].format; };
@@ -105,8 +106,8 @@ void Model::plan_memory(int64_t largest_batch) {
                        .separates_skip = s.layer && s.layer->separates_skip(),
                        .slices = s.layer ? s.layer->slices() : SliceSamples{},
                        .sums = s.layer && s.layer->has_sums(),
-                       .repeats = s.layer && s.layer->repeats(),
-                       .apart = s.layer && s.layer->has_apart_gradients()});
+                       .recomputes = s.layer && s.layer->recomputes(),
+                       .reads_gradient_twice = s.layer && s.layer->reads_gradient_twice()});
     if (s.layer) last_ = i;
   }
   plan_ = ddp::plan_memory(bytes(LayerSpec::kImage, largest_batch), planned,
@@ -142,7 +143,7 @@ Tensor Model::value(int stage, int64_t n) const {
 LayerValues Model::values(int stage, const Slice& slice, bool in_backward) const {
   const auto value = [&](int i) {
     if (i == LayerSpec::kNone) return Tensor{};
-    return at(i, i < 0 ? plan_.image : in_backward ? plan_.repeated[i] : plan_.value[i], slice);
+    return at(i, i < 0 ? plan_.image : in_backward ? plan_.recomputed[i] : plan_.value[i], slice);
   };
   return {value(stages_[stage].from), value(stages_[stage].skip), value(stage)};
 }
@@ -201,9 +202,12 @@ void Model::run(const Segment& segment, const Pass& pass, bool in_backward) {
     device_.poll();
   }
   if (n == 0) {  // the same collectives and calls of gradient_ready
-    for (const SegmentStep& step : segment.steps)
+    for (const SegmentStep& step : segment.steps) {
+      const ProfileRange range(device_, stages_[step.stage].name.c_str());
       if (step.part == SegmentStep::Part::backward) stages_[step.stage].layer->backward_empty(pass);
-    return device_.poll();
+      device_.poll();
+    }
+    return;
   }
   const int64_t samples = segment.sliced ? segment.samples : n;
   Pass part = pass;

@@ -84,9 +84,11 @@ std::vector<Segment> backward_segments(std::span<const PlannedStage> stages) {
     const bool sliced = stage.slices.backward > 0;
     if (sums_slices(i) && !summed[i]) {
       planner.add_sum(i, true);
-      // The gradient of `skip` is complete with this sum if nothing else reads that value.
+      // The gradient of `skip` is complete with this sum if nothing else reads that value. The backward of this stage
+      // reads the same gradient, so the sum of `skip` must not change it: that has no activation.
       const int skip = root_of(stages, stage.skip);
-      if (sums_slices(skip) && readers[skip] == 1 && !stage.separates_skip) {
+      if (sums_slices(skip) && readers[skip] == 1 && !stage.separates_skip && stages[skip].recomputes &&
+          !stages[skip].saves_output) {
         planner.add_sum(skip, true);
         summed[skip] = true;
       }

@@ -9,18 +9,13 @@
 #pragma once
 
 #include "nn/network.h"
+#include "ops/conv2d.h"
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace ddp {
-
-// Samples of the smallest slice that a layer takes in each pass, a power of two. Larger slices are multiples; the last
-// one of a batch may be shorter. 0: it takes whole batches only.
-struct SliceSamples {
-  int64_t forward = 0, backward = 0;
-};
 
 // A stage writes one value. An input is the index of a stage, LayerSpec::kImage or LayerSpec::kNone.
 struct PlannedStage {
@@ -29,11 +24,11 @@ struct PlannedStage {
   int from = LayerSpec::kImage, skip = LayerSpec::kNone;
   bool saves_input = false, saves_output = false;  // whether its backward reads them
   bool has_gradient = false;
-  bool separates_skip = false;  // its backward writes the gradient of `skip` to memory of its own
-  SliceSamples slices = {};
-  bool sums = false;     // has sums over the whole batch, before its forward and its backward
-  bool repeats = false;  // the backward pass may compute its value again, from `from` alone
-  bool apart = false;    // its backward reads the gradient of its value twice, for weights and for `from`
+  bool separates_skip = false;        // its backward writes the gradient of `skip` to memory of its own
+  SliceSamples slices = {};           // the smallest ones that it takes, as Conv2d::slices()
+  bool sums = false;                  // has sums over the whole batch, before its forward and its backward
+  bool recomputes = false;            // the backward pass may compute its value again, from `from` alone
+  bool reads_gradient_twice = false;  // its backward, for the gradients of weights and of `from`
 };
 
 struct SegmentStep {
@@ -55,7 +50,8 @@ struct Segments {
   std::vector<Segment> forward, backward;
 };
 
-// Without the samples of slices. The order of all `reduces` is that of the stages, and does not depend on `slices`.
+// Without the samples of slices. The order of all `reduces` is that of the stages, and does not depend on `slices`;
+// that of other steps may, and with it when a rank announces a gradient.
 Segments plan_segments(std::span<const PlannedStage> stages);
 
 // The stage that writes the memory of `stage`; LayerSpec::kImage or kNone for these.

@@ -31,6 +31,11 @@ struct Conv2dDesc {
 inline bool sums_bias(const Conv2dDesc& d) { return d.bias && d.bias_gradient; }
 inline ImageShape conv2d_output(const Conv2dDesc& d) { return window_output(d.input, d.window, d.out_channels); }
 
+// Samples of a slice of a batch, in each pass.
+struct SliceSamples {
+  int64_t forward = 0, backward = 0;
+};
+
 // A plan for one image shape and for the batch sizes given at its creation. No call allocates.
 class Conv2d {
  public:
@@ -39,10 +44,7 @@ class Conv2d {
 
   // Calls also take slices of a planned batch: multiples of these samples, and the last samples of the batch behind
   // such multiples. Powers of two. 0: whole batches only. `backward` holds for both gradients.
-  struct Slices {
-    int64_t forward = 0, backward = 0;
-  };
-  virtual Slices slices() const { return {}; }
+  virtual SliceSamples slices() const { return {}; }
 
   // Sets the weights that later calls use. Call it again after each change of their values. The caller owns the memory
   // and keeps it valid until the next bind. `bias` has out_channels values.

@@ -71,8 +71,12 @@ TEST(MemoryPlan, GradientOfTheLossTakesThePlaceOfTheLogits) {
 std::vector<PlannedStage> residual_block(bool sliced) {
   const SliceSamples slices = sliced ? SliceSamples{2, 4} : SliceSamples{};
   const auto conv = [&](int from) {
-    return PlannedStage{
-        .bytes = 6400, .from = from, .saves_input = true, .has_gradient = true, .slices = slices, .apart = true};
+    return PlannedStage{.bytes = 6400,
+                        .from = from,
+                        .saves_input = true,
+                        .has_gradient = true,
+                        .slices = slices,
+                        .reads_gradient_twice = true};
   };
   const auto norm = [&](int from, int skip) {
     return PlannedStage{.bytes = 6400,
@@ -83,7 +87,7 @@ std::vector<PlannedStage> residual_block(bool sliced) {
                         .has_gradient = true,
                         .slices = sliced ? SliceSamples{1, 1} : SliceSamples{},
                         .sums = true,
-                        .repeats = skip == LayerSpec::kNone};
+                        .recomputes = skip == LayerSpec::kNone};
   };
   return {conv(LayerSpec::kImage),
           norm(0, LayerSpec::kNone),
@@ -124,11 +128,15 @@ TEST(Segments, OfWholeBatchesHaveOneStepEach) {
 TEST(Segments, SumTheGradientOfBothPathsOfAnAddTogether) {
   std::vector<PlannedStage> stages = residual_block(true);
   stages[3].skip = LayerSpec::kNone;
+  stages[3].saves_output = false;
   stages[5].skip = 3;  // 4 reads 1
   stages[4].from = 1;
   const MemoryPlan plan = plan_memory(6400, stages, {.batch = 100, .bytes = 0});
   EXPECT_EQ(text_of(plan.segments.forward), "2: f0 s1; 2: r1 f1 f2 s3; 2: r3 f3 f4 s5; 1: r5 f5; all: f6; ");
   EXPECT_EQ(text_of(plan.segments.backward), "all: b6; 1: g5 g3; 4: r5 r3 b5 b4 b3 b2 g1; 4: r1 b1 b0; ");
+  stages[3].saves_output = true;  // its ReLU would change the gradient that stage 5 still reads
+  EXPECT_EQ(text_of(plan_memory(6400, stages, {.batch = 100, .bytes = 0}).segments.backward),
+            "all: b6; 1: g5; 4: r5 b5 b4 g3; 4: r3 b3 b2 g1; 4: r1 b1 b0; ");
 }
 
 // The first norm is read twice, in different segments, so the whole batch is stored; the second norm has a slice, and
@@ -137,9 +145,9 @@ TEST(Segments, KeepWhatLivesInOneSegmentInTheMemoryOfASlice) {
   const MemoryPlan plan = plan_memory(6400, residual_block(true), {.batch = 100, .bytes = 0});
   EXPECT_FALSE(plan.value[1].of_slice);
   EXPECT_TRUE(plan.value[3].of_slice);
-  EXPECT_TRUE(plan.repeated[3].of_slice);
-  EXPECT_NE(plan.repeated[3], plan.value[3]);
-  EXPECT_EQ(plan.repeated[1], plan.value[1]);
+  EXPECT_TRUE(plan.recomputed[3].of_slice);
+  EXPECT_NE(plan.recomputed[3], plan.value[3]);
+  EXPECT_EQ(plan.recomputed[1], plan.value[1]);
   for (const int norm : {1, 3, 5}) EXPECT_TRUE(plan.from_gradient[norm].of_slice);
   EXPECT_TRUE(plan.from_gradient[2].of_slice);  // the second term of the first norm's gradient: its sum adds it at once
   EXPECT_FALSE(plan.from_gradient[4].of_slice);

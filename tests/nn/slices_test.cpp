@@ -22,8 +22,10 @@ namespace {
 constexpr int64_t kSlicedSamples = 21, kSlicedClasses = 10;  // not a multiple of any slice
 constexpr ImageShape kSlicedImages{32, 32, 3};
 
-// A stem, a block with the identity, and one with a projection.
-Network sliced_network(bool pool) {
+enum class Shortcut { none, relu, gelu };
+
+// A stem, a block with the identity, and one with a projection, whose norm may have an activation.
+Network sliced_network(bool pool, Shortcut activation = Shortcut::none) {
   Network net("residual", kSlicedImages);
   net.conv2d(32, 3, {.padding = 1}).batch_norm().relu();
   if (pool) net.max_pool2d(3, 1, 1);
@@ -38,7 +40,11 @@ Network sliced_network(bool pool) {
         n.conv2d(64, 1).batch_norm().relu();
         n.conv2d(64, 3, {.stride = 2, .padding = 1}).batch_norm();
       },
-      [](Network& n) { n.conv2d(64, 1, {.stride = 2}).batch_norm(); });
+      [&](Network& n) {
+        n.conv2d(64, 1, {.stride = 2}).batch_norm();
+        if (activation == Shortcut::relu) n.relu();
+        if (activation == Shortcut::gelu) n.activation({Activation::Kind::gelu});
+      });
   net.global_avg_pool().flatten().linear(kSlicedClasses);
   return net;
 }
@@ -190,6 +196,17 @@ TEST_P(Slices, GiveTheGradientsOfReluAndPool) {
   expect_same(sliced, whole, bf16_ ? 0.1 : 0.03);
 }
 
+// The norm of the shortcut changes the gradient that the norm which adds reads too.
+TEST_P(Slices, GiveTheGradientsOfAnActivatedShortcut) {
+  for (const Shortcut activation : {Shortcut::relu, Shortcut::gelu}) {
+    const Network network = sliced_network(false, activation);
+    SlicedModel sliced(network, config_of(GetParam(), 1), 0), whole(network, config_of(GetParam(), 0), 0);
+    sliced.train();
+    whole.train();
+    expect_same(sliced, whole, bf16_ ? 0.1 : 0.03);
+  }
+}
+
 TEST_P(Slices, MoveFewerBytes) {
   const Network network = sliced_network(true);
   SlicedModel sliced(network, config_of(GetParam(), 16 << 20), 0), whole(network, config_of(GetParam(), 0), 0);
@@ -231,6 +248,10 @@ TEST_P(Slices, DoNotDependOnTheNumberOfThreads) {
   one.train();
   three.train();
   EXPECT_EQ(one.sums, three.sums);
+  for (const Parameter& p : one.parameters) {
+    if (p.role != Parameter::Role::norm_shift) continue;
+    for (int64_t i = p.offset; i < p.offset + p.count; ++i) EXPECT_EQ(one.gradients[i], three.gradients[i]) << p.name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Slices, ::testing::Values(Precision::fp32, Precision::bf16),

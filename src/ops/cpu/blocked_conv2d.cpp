@@ -60,9 +60,9 @@ class BlockedConv2d final : public Conv2d {
 
   Format output_format() const override { return desc_.input_format; }
 
-  Slices slices() const override {
+  SliceSamples slices() const override {
     const OwnPasses own = planned_.rbegin()->second;
-    const Slices others = fallback_ ? fallback_->slices() : Slices{1, 1};
+    const SliceSamples others = fallback_ ? fallback_->slices() : SliceSamples{1, 1};
     if (!own.all && others.forward == 0) return {};
     const int64_t weights = desc_.weight_gradient ? weight_slice(desc_, activations_) : 1;
     if (!own.all) return {others.forward, std::max(weights, others.backward)};

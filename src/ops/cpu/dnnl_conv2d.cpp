@@ -26,8 +26,8 @@ using Tag = memory::format_tag;
 enum SlicePass { kForward, kWeights, kData };
 
 // The number of samples in a slice of a large batch, a power of two. A pass runs in slices, so that data stays in the
-// cache and the device is polled between slices. Slices are larger for the weight gradient, where each slice adds a
-// whole weight tensor, and for Winograd, where each slice transforms the weights.
+// cache and the device is polled between slices. SliceSamples are larger for the weight gradient, where each slice adds
+// a whole weight tensor, and for Winograd, where each slice transforms the weights.
 int64_t slice_size(const Conv2dDesc& desc, DType type, SlicePass pass, bool winograd) {
   constexpr int64_t kPositions = 8192, kMultiplications = int64_t{1} << 28, kBytes = 2 << 20;
   if (pass == kWeights && !winograd) return weight_slice(desc, type);
@@ -69,7 +69,7 @@ class DnnlConv2d final : public Conv2d {
 
   Format output_format() const override { return output_format_; }
 
-  Slices slices() const override {
+  SliceSamples slices() const override {
     // A batch decides on Winograd's algorithm as a whole.
     if (winograd_ || desc_.input_format.kind == Format::Kind::batch_interleaved) return {};
     const auto size = [&](SlicePass pass) { return slice_size(desc_, config_.activations, pass, false); };
@@ -82,7 +82,7 @@ class DnnlConv2d final : public Conv2d {
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
-    check(x, y);
+    check(x, y, kForward);
     each_slice(x.shape.n, kForward, [&](int64_t first, int64_t samples, bool winograd) {
       Execution& execution = executions_.at({kForward, samples, winograd});
       if (desc_.bias)
@@ -97,7 +97,7 @@ class DnnlConv2d final : public Conv2d {
 
   void backward_weight(const Tensor& x, const Tensor& y, const Tensor& dy, float* dweight, float* dbias, Gradient mode,
                        uint16_t*) override {
-    check(x, dy);
+    check(x, dy, kWeights);
     if (desc_.relu) relu_backward(context_.workers, y, dy, dy);
     if (!desc_.weight_gradient && !sums_bias(desc_)) return;
     if (!dweight) dweight = unused_dweight_.as<float>();
@@ -113,8 +113,8 @@ class DnnlConv2d final : public Conv2d {
   }
 
   void backward_input(const Tensor& dy, const Tensor& dx) override {
-    check(dx, dy);
     DDP_EXPECT(desc_.input_gradient);
+    check(dx, dy, kData);
     each_slice(dx.shape.n, kData, [&](int64_t first, int64_t samples, bool winograd) {
       executions_.at({kData, samples, winograd})
           .run({{DNNL_ARG_DIFF_DST, at(dy, first)}, {DNNL_ARG_DIFF_SRC, at(dx, first)}});
@@ -149,12 +149,13 @@ class DnnlConv2d final : public Conv2d {
     for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
   }
 
-  void check(const Tensor& x, const Tensor& y) const {
+  void check(const Tensor& x, const Tensor& y, SlicePass pass) const {
     DDP_EXPECT(x.format == desc_.input_format && y.format == output_format_);
     DDP_EXPECT(x.dtype == config_.activations && y.dtype == config_.activations);
     DDP_EXPECT(x.shape.image == desc_.input && y.shape.image == out_ && x.shape.n == y.shape.n);
-    each_slice(x.shape.n, kForward, [&](int64_t, int64_t samples, bool winograd) {
-      require(executions_.contains({kForward, samples, winograd}), Exit::internal,
+    if (pass == kWeights && !desc_.weight_gradient && !sums_bias(desc_)) return;
+    each_slice(x.shape.n, pass, [&](int64_t, int64_t samples, bool winograd) {
+      require(executions_.contains({pass, samples, winograd}), Exit::internal,
               "a convolution was not planned for {} samples", x.shape.n);
     });
   }

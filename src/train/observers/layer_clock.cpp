@@ -11,7 +11,12 @@ LayerClock::LayerClock(Replica& replica, const DeviceBatch& batch, std::span<con
     : replica_(replica), batch_(batch) {
   for (size_t i = 0; i < layers.size(); ++i) layer_of_[layers[i].range] = static_cast<int>(i);
   replica.device.observe_ranges(this);
-  run();
+  try {
+    run();
+  } catch (...) {
+    replica.device.observe_ranges(nullptr);
+    throw;
+  }
   stamps_ = Buffer(replica.device, places_.size() * sizeof(int64_t));
   read_ = Buffer(replica.device.host_memory(), stamps_.bytes());
 }
@@ -45,24 +50,24 @@ void LayerClock::stamp(size_t place) {
   replica_.device.timestamp(stamps_.as<int64_t>() + next_++);
 }
 
-// An error of the device shows again in the next call of the pass.
+// An error of the device shows again in the next call of the pass. A range inside that of a layer is
+// kWeightGradientRange, and begins with it.
 void LayerClock::begin(const char* name) noexcept try {
-  if (!open_.empty() && open_.back() >= 0) {  // kWeightGradientRange
-    stamp(place(open_.back(), kWeightGradient));
-    return open_.push_back(open_.back());
+  if (!open_.empty() && open_.back() >= 0) {
+    open_.push_back(open_.back());
+    if (!stamps_.data()) places_.back() = place(open_.back(), kWeightGradient);
+    return;
   }
   const auto found = layer_of_.find(name);
-  if (found == layer_of_.end()) {
-    in_backward_ = std::string_view(name) == "backward";
-    stamp(in_backward_ ? kLoss : kInput);
-    return open_.push_back(-1);
-  }
-  stamp(place(found->second, in_backward_ ? kInputGradient : kForward));
-  open_.push_back(found->second);
+  open_.push_back(found == layer_of_.end() ? -1 : found->second);
+  if (open_.back() >= 0) return stamp(place(open_.back(), in_backward_ ? kInputGradient : kForward));
+  in_backward_ = std::string_view(name) == "backward";
+  stamp(in_backward_ ? kLoss : kInput);
 } catch (...) {
 }
 
 void LayerClock::end() noexcept try {
+  if (open_.empty()) return;
   const int layer = open_.back();
   open_.pop_back();
   if (layer < 0) return;  // the range of a whole

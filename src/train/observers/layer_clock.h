@@ -17,7 +17,7 @@ namespace ddp {
 class LayerClock final : public RangeObserver {
  public:
   enum Whole { kInput, kLoss, kPass, kWholes };  // before the first layer of the forward and of the backward pass; all
-  // kInputGradient: all that the backward pass of the layer does outside of kWeightGradientRange.
+  // kInputGradient: what the backward pass of the layer does after kWeightGradientRange, or all if it has none.
   enum OfLayer { kForward, kWeightGradient, kInputGradient, kOfLayer };
 
   // Observes the ranges of the replica's device, and makes a pass to learn their order. The arguments outlive the

@@ -91,11 +91,13 @@ void add_times(LayerTime& row, int i, std::vector<TableTime>& times) {
   using Clock = LayerClock;
   const auto at = [&](Clock::OfLayer part) { return Clock::place(i, part); };
   times.push_back({{at(Clock::kForward)}, &row.forward});
-  if (has_pass(row.weight_gradient)) {
+  const bool apart = has_pass(row.weight_gradient) && has_pass(row.input_gradient);
+  if (apart) {
     times.push_back({{at(Clock::kWeightGradient)}, &row.weight_gradient});
-    if (has_pass(row.input_gradient)) times.push_back({{at(Clock::kInputGradient)}, &row.input_gradient});
-  } else if (has_pass(row.input_gradient)) {
-    times.push_back({{at(Clock::kWeightGradient), at(Clock::kInputGradient)}, &row.input_gradient});
+    times.push_back({{at(Clock::kInputGradient)}, &row.input_gradient});
+  } else if (has_pass(row.weight_gradient) || has_pass(row.input_gradient)) {
+    times.push_back({{at(Clock::kWeightGradient), at(Clock::kInputGradient)},
+                     has_pass(row.weight_gradient) ? &row.weight_gradient : &row.input_gradient});
   }
 }
 

@@ -19,13 +19,14 @@ StepTrace::StepTrace(Replica& replica, SpanRecorder& spans, int micro_batches)
     : replica_(replica),
       spans_(spans),
       per_step_(replica.reducer.collectives() + replica.optimizer.collectives()),
+      all_stamps_(kStamps + static_cast<size_t>(replica.reducer.collectives())),
       micro_batches_(micro_batches),
       recorded_micro_batches_(std::min(micro_batches, kMicroBatches)),
-      stamps_(replica.device, sizeof(int64_t) * kStamps * static_cast<size_t>(recorded_micro_batches_)),
+      stamps_(replica.device, sizeof(int64_t) * all_stamps_ * static_cast<size_t>(recorded_micro_batches_)),
       ready_ns_(replica.reducer.collectives()) {
   for (Slot& slot : slots_) {
-    slot.stamps =
-        Buffer(replica.device.host_memory(), sizeof(int64_t) * kStamps * static_cast<size_t>(recorded_micro_batches_));
+    slot.stamps = Buffer(replica.device.host_memory(),
+                         sizeof(int64_t) * all_stamps_ * static_cast<size_t>(recorded_micro_batches_));
     slot.labels.resize(recorded_micro_batches_);
   }
   for (int c = 0; c < replica.reducer.collectives(); ++c)
@@ -84,9 +85,11 @@ void StepTrace::compare_clocks() {
 void StepTrace::stamp(const Label& label) {
   if (std::exchange(fresh_, false)) {
     current_->clear();
-    current_->reserve(kStamps);
+    current_->reserve(all_stamps_);
+    range_stamps_ = 0;
   }
-  if (std::ssize(*current_) == kStamps) return;
+  if (label.mark != Mark::ready && range_stamps_++ >= kStamps) return;
+  if (current_->size() == all_stamps_) return;
   replica_.device.timestamp(stamps_of(stamps_, place_) + current_->size());
   current_->push_back(label);
 }

@@ -37,7 +37,7 @@ class StepTrace final : public RangeObserver {
 
  private:
   static constexpr int kMicroBatches = 8;  // the first ones, and the last one of a step are recorded
-  static constexpr int kStamps = 2048;     // of a micro-batch; later ranges are not recorded
+  static constexpr int kStamps = 16384;    // of the ranges of a micro-batch; later ranges are not recorded
   enum class Mark : int8_t { begin, end, ready };
   struct Label {
     Mark mark;
@@ -57,11 +57,12 @@ class StepTrace final : public RangeObserver {
   void compare_clocks();
   Slot& slot_of(int64_t step) { return slots_[step % kStepSlots]; }
 
-  int64_t* stamps_of(const Buffer& stamps, size_t place) const { return stamps.as<int64_t>() + place * kStamps; }
+  int64_t* stamps_of(const Buffer& stamps, size_t place) const { return stamps.as<int64_t>() + place * all_stamps_; }
 
   Replica& replica_;
   SpanRecorder& spans_;
   const int per_step_;                                // collectives
+  const size_t all_stamps_;                           // of the ranges and of the buckets of a micro-batch
   const int micro_batches_, recorded_micro_batches_;  // of a step; recorded ones
   const Buffer stamps_;
   std::array<Slot, kStepSlots> slots_;
@@ -69,7 +70,7 @@ class StepTrace final : public RangeObserver {
 
   Labels* current_ = nullptr;  // null: outside of recorded work
   bool fresh_ = false;         // the next stamp begins the labels anew: a replayed graph keeps them
-  int place_ = 0, depth_ = 0;
+  int place_ = 0, depth_ = 0, range_stamps_ = 0;
   int64_t first_counted_ = 0;  // a step that began alone, and the collectives completed before it
   Communicator::Sequence completed_before_ = 0;
   int64_t device_offset_ns_ = 0;   // what to add to the device's clock to get the host's

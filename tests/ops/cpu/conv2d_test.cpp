@@ -261,7 +261,7 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   EXPECT_EQ(own_passes(narrow, amx, on_tiles, 50), none);
 }
 
-// oneDNN computes slices of 28 samples, our kernels blocks of 64 tiles of 16 outputs.
+// oneDNN computes slices of 8 samples, our kernels blocks of 64 tiles of 16 outputs.
 TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
   const auto device = make_cpu_device();
   int polls = 0;

@@ -80,7 +80,7 @@ TEST(LayerTimes, LieBetweenTheBoundariesOfEachPass) {
     const auto& layers = times.layers;
     expect_time(layers[0].forward, 1, 0, 16 * 162 + image);
     expect_time(layers[1].forward, 1, product, image + conv_weights + conv);
-    expect_time(layers[1].weight_gradient, 1, product, conv + image + conv + conv_weights);
+    expect_time(layers[1].weight_gradient, 2, product, conv + image + conv + conv_weights);  // to the end of the layer
     expect_time(layers[1].input_gradient, 0, 0, 0);  // nobody needs the gradient of the images
     expect_time(layers[2].forward, 1, 0, conv + pooled);
     expect_time(layers[2].weight_gradient, 0, 0, 0);
