@@ -26,6 +26,18 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
 
 constexpr int64_t kSamples = 2;  // the plain loops of ResNet-18 take a second each
 
+void forward(Layer& layer, const LayerValues& values, const Pass& pass) {
+  layer.forward_sum(values, pass);
+  layer.forward_reduce(pass);
+  layer.forward(values, pass);
+}
+
+void backward(Layer& layer, const LayerValues& values, const LayerGradients& gradients, const Pass& pass) {
+  layer.backward_sum(values, gradients, pass);
+  layer.backward_reduce(pass);
+  layer.backward(values, gradients, pass);
+}
+
 // The layers of a network on one device, with their flat buffers.
 class Layers {
  public:
@@ -145,8 +157,8 @@ TEST_P(LayersOnDevice, EqualTheReference) {
     }
     const Values nothing(kSamples * spec.output.elements(), std::nanf(""));
     const Placed there = placed(*device, spec, nothing, type), here = placed(*host, spec, nothing, DType::f32);
-    expected.at(i)->forward(here.values(has_skip(spec)), pass_here);
-    actual.at(i)->forward(there.values(has_skip(spec)), pass);
+    forward(*expected.at(i), here.values(has_skip(spec)), pass_here);
+    forward(*actual.at(i), there.values(has_skip(spec)), pass);
     if (!agrees(spec, "output", there.y.values(), here.y.values())) return;
     inputs.push_back(rounded(here.y.values(), type));
   }
@@ -163,8 +175,8 @@ TEST_P(LayersOnDevice, EqualTheReference) {
     const auto gradients = [&](const Tensor& from, const Tensor& to) {
       return LayerGradients{.dy = from, .more = {}, .dx = input_gradient ? to : Tensor{}, .dskip = {}};
     };
-    expected.at(i)->backward(here.values(has_skip(spec)), gradients(dy_here.tensor(), dx_here.tensor()), pass_here);
-    actual.at(i)->backward(there.values(has_skip(spec)), gradients(dy.tensor(), dx.tensor()), pass);
+    backward(*expected.at(i), here.values(has_skip(spec)), gradients(dy_here.tensor(), dx_here.tensor()), pass_here);
+    backward(*actual.at(i), there.values(has_skip(spec)), gradients(dy.tensor(), dx.tensor()), pass);
     const Values all = actual.gradients(), all_here = expected.gradients();
     for (const Parameter& p : parameters) {
       const bool of_skip = p.layer == spec.skip && p.bias_gradient == LayerSpec::BiasGradient::norm;
