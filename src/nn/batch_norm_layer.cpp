@@ -32,7 +32,7 @@ class BatchNormLayer final : public Layer {
         span_(span),
         input_gradient_(input_gradient),
         relu_(spec.has_relu()),
-        sliced_(context.slices && format.kind != Format::Kind::batch_interleaved),
+        sliced_(context.slices),
         recomputes_(spec.skip == LayerSpec::kNone && !spec.activation.reads_input()),
         format_(format),
         sums_(context.device, 3 * floats(2)) {}

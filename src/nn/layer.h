@@ -142,7 +142,7 @@ struct LayerContext {
   std::span<const BatchNormState> batch_norms;
   std::span<const int64_t> batch_sizes;
   bool dense = false;   // Network::prefers_dense()
-  bool slices = false;  // whether layers compute batches in slices
+  bool slices = false;  // whether layers may compute batches in slices; no format is then batch-interleaved
 };
 
 // `input_gradient`: whether backward is called with a dx that has data. Returns null for a view.

@@ -254,7 +254,7 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
                                                      .out_w = spec.output.w},
                                                     context.batch_sizes),
                                          format, spec.pool == Pool2dDesc::Kind::maximum, relu_before(spec, context),
-                                         context.slices && format.kind != Format::Kind::batch_interleaved);
+                                         context.slices);
     case LayerSpec::Kind::dropout:
     case LayerSpec::Kind::stochastic_depth:
       return std::make_unique<DropoutLayer>(ops, format,

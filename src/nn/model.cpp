@@ -112,8 +112,11 @@ void Model::plan_memory(int64_t largest_batch) {
   }
   plan_ = ddp::plan_memory(bytes(LayerSpec::kImage, largest_batch), planned,
                            {.batch = largest_batch, .bytes = ops_.slice_bytes()});
-  for (PlannedStage& stage : planned) stage.slices = {};
-  whole_traffic_ = ddp::plan_memory(bytes(LayerSpec::kImage, largest_batch), planned).traffic;
+  whole_traffic_ = plan_.traffic;
+  if (std::ranges::any_of(planned, [](const PlannedStage& s) { return s.slices.forward > 0; })) {
+    for (PlannedStage& stage : planned) stage.slices = {};
+    whole_traffic_ = ddp::plan_memory(bytes(LayerSpec::kImage, largest_batch), planned).traffic;
+  }
   const auto needed = static_cast<size_t>(plan_.bytes);
   const bool shared = memory_.arena && memory_.arena->bytes() >= needed;
   if (!shared && own_arena_.bytes() < needed) own_arena_ = Buffer(device_, needed);
@@ -234,18 +237,17 @@ void Model::run(const SegmentStep& step, const Slice& slice, const Pass& pass, b
   }
 }
 
-// The gradient of the value has no second term where a sum has added it.
+// A sum has no input gradients yet, and leaves the gradient of the value in the first term.
 LayerGradients Model::gradients(int stage, const Slice& slice, SegmentStep::Part part) const {
   const std::vector<Place>& terms = plan_.gradient[stage];
   const Layer& layer = *stages_[stage].layer;
+  const bool is_sum = part == SegmentStep::Part::backward_sum;
   const Tensor dy = at(stage, terms[0], slice);
-  if (part == SegmentStep::Part::backward && layer.has_sums())
-    return {.dy = dy, .more = {}, .dx = at(stages_[stage].from, plan_.from_gradient[stage], slice), .dskip = {}};
-  size_t count = terms.size();
+  size_t count = is_sum || !layer.has_sums() ? terms.size() : 1;
   for (; count > (layer.accepts_split_gradient() ? 2u : 1u); --count)
     ops_.add(dy, at(stage, terms[count - 1], slice), dy);
   LayerGradients gradients{.dy = dy, .more = count > 1 ? at(stage, terms[1], slice) : Tensor{}, .dx = {}, .dskip = {}};
-  if (part == SegmentStep::Part::backward_sum) return gradients;
+  if (is_sum) return gradients;
   gradients.dx = at(stages_[stage].from, plan_.from_gradient[stage], slice);
   gradients.dskip = at(stages_[stage].skip, plan_.skip_gradient[stage], slice);
   return gradients;

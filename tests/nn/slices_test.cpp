@@ -125,17 +125,10 @@ class SlicedModel {
   uint32_t epoch_ = 2;
 };
 
-double norm(std::span<const float> values) {
-  double sum = 0;
-  for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
-  return std::sqrt(sum);
-}
-
 // The difference over the norm of b, or over `least` if that is more. NaN if a value is.
 double relative_difference(std::span<const float> a, std::span<const float> b, double least = 0) {
-  std::vector<float> difference(a.begin(), a.end());
-  for (size_t i = 0; i < a.size(); ++i) difference[i] -= b[i];
-  return norm(difference) / std::max({norm(b), least, 1e-30});
+  const Deviation of = deviation(a, b);
+  return of.error / std::max({of.norm, least, 1e-30});
 }
 
 CpuOpsConfig config_of(Precision precision, int64_t slice_bytes, int threads = 1) {
@@ -154,7 +147,8 @@ std::vector<int> sorted(std::vector<int> values) {
 void expect_same(const SlicedModel& one, const SlicedModel& other, double bound) {
   EXPECT_LE(std::abs(one.loss[0] - other.loss[0]), bound * kSlicedSamples);
   EXPECT_LE(relative_difference(one.sums, other.sums), bound);
-  const double least = 1e-3 * norm(other.gradients);  // the true gradient of a bias before a batch norm is 0
+  const double least =
+      1e-3 * deviation(other.gradients, other.gradients).norm;  // the true gradient of a bias before a batch norm is 0
   for (const Parameter& p : one.parameters)
     EXPECT_LE(relative_difference(std::span(one.gradients).subspan(p.offset, p.count),
                                   std::span(other.gradients).subspan(p.offset, p.count), least),
