@@ -21,6 +21,7 @@ struct Conv2dDesc {
   Window2d window;
   int64_t groups = 1;           // divides the channels of input and output; equal to both: depthwise
   bool dense = false;           // input and output are dense, also where another format would be faster
+  bool forward = true;          // false: forward is never called
   bool bias = true;             // false: bias and dbias are null in all calls
   bool bias_gradient = true;    // false: dbias is null in all calls
   bool weight_gradient = true;  // false: dweight is null in all calls

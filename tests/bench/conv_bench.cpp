@@ -144,11 +144,13 @@ double resnet(Device& device, int64_t n, int rounds) {
     const char* name;
     DType dtype;
     bool winograd;
+    bool widen = false;
   };
   constexpr Way ways[] = {{"direct", DType::f32, false},
                           {"Winograd", DType::f32, true},
                           {"bf16", DType::bf16, false},
-                          {"bf16 Winograd", DType::bf16, true}};
+                          {"bf16 Winograd", DType::bf16, true},
+                          {"bf16 as f32", DType::bf16, true, true}};
   const Workers workers{device, 1};
   const auto scratch = std::make_shared<Scratch>(device);
   const int64_t sizes[] = {n};
@@ -165,12 +167,13 @@ double resnet(Device& device, int64_t n, int rounds) {
                     .input_gradient = k.in != 1};
     std::vector<std::unique_ptr<Layer>> layers;  // null: not offered
     for (const Way& way : ways) {
-      const bool offered = way.dtype == DType::f32 || dnnl_offers_bf16();
-      layers.push_back(offered ? std::make_unique<Layer>(
-                                     device, desc, n,
-                                     make_blocked_conv2d(workers, {way.dtype, way.winograd, scratch}, desc, sizes),
-                                     way.dtype)
-                               : nullptr);
+      const bool offered = way.dtype == DType::f32 || way.widen || multiplies_bf16(workers);
+      layers.push_back(
+          offered ? std::make_unique<Layer>(
+                        device, desc, n,
+                        make_blocked_conv2d(workers, {way.dtype, way.winograd, scratch, true, way.widen}, desc, sizes),
+                        way.dtype)
+                  : nullptr);
     }
     std::array<std::array<double, 3>, std::size(ways)> rate = {};
     for (int r = 0; r < rounds; ++r)

@@ -59,11 +59,10 @@ class AttentionOnGpu : public ::testing::Test {
 
   std::vector<MeasuredPass> measured_;
   const std::unique_ptr<Device> device_ = make_cuda_device({});
-  CudaContext context_{*device_, {.precision = Precision::bf16, .agree = {}}};
-  const std::unique_ptr<Ops> ops_ =
-      make_cuda_ops(*device_, {.precision = Precision::bf16, .agree = {}, .measured = [this](const MeasuredPass& pass) {
-                                 measured_.push_back(pass);
-                               }});
+  CudaContext context_{*device_, {.precision = Precision::bf16}};
+  const std::unique_ptr<Ops> ops_ = make_cuda_ops(
+      *device_, {.precision = Precision::bf16,
+                 .measuring = {.measured = [this](const MeasuredPass& pass) { measured_.push_back(pass); }}});
 };
 
 TEST_F(AttentionOnGpu, OfCudnnEqualsOurKernels) {
@@ -86,7 +85,7 @@ TEST_F(AttentionOnGpu, OfCudnnEqualsOurKernels) {
   }
   EXPECT_EQ(measured_.size(), 2 * std::size(kAttentionShapes)) << "cuDNN has no engine";
   for (const MeasuredPass& pass : measured_)
-    for (const auto& [number, us] : pass.engines)
+    for (const auto& [number, us] : pass.algorithms)
       fmt::print("attention: {}: engine {} {:.1f} us\n", pass.name, number, us);
 }
 

@@ -60,7 +60,7 @@ TEST(DeviceOnGpu, TimestampsIncrease) {
 TEST(DeviceOnGpu, GraphReplaysReadCurrentMemory) {
   for (const bool graphs : {true, false}) {
     const auto device = make_cuda_device({.graphs = graphs});
-    const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32, .agree = {}});
+    const auto ops = make_cuda_ops(*device, {.precision = Precision::fp32});
     const OptimizerTensor tensors[] = {{0, 1000}};
     const auto optimizer = ops->optimizer({}, tensors);
     const OnDevice<float> w(*device, Values(1000)), g(*device, Values(1000, -1.0f));

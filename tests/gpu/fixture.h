@@ -18,7 +18,7 @@ namespace ddp::testing {
 struct Gpu {
   explicit Gpu(Precision precision, bool deterministic = false)
       : device(make_cuda_device({})),
-        ops(make_cuda_ops(*device, {.precision = precision, .deterministic = deterministic, .agree = {}})) {}
+        ops(make_cuda_ops(*device, {.precision = precision, .deterministic = deterministic})) {}
 
   std::unique_ptr<Device> device;
   std::unique_ptr<Ops> ops;

@@ -39,7 +39,7 @@ class FusionsOnGpu : public ::testing::Test {
   }
 
   std::unique_ptr<Device> device_ = make_cuda_device({});
-  CudaContext context_{*device_, {.precision = Precision::bf16, .agree = {}}};
+  CudaContext context_{*device_, {.precision = Precision::bf16}};
   std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> handle_{create()};
   Target target_{handle_.get()};
 };

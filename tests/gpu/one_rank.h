@@ -23,7 +23,7 @@ struct OnCpu {
 struct OnOneGpu {
   explicit OnOneGpu(bool graphs = true, bool deterministic = true)
       : device(make_cuda_device({.graphs = graphs})),
-        ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = deterministic, .agree = {}})),
+        ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = deterministic})),
         communicator(make_nccl_communicator(*device, *host, {.deterministic = deterministic})) {}
 
   std::unique_ptr<Communicator> host = std::move(make_local_communicators(1)[0]);

@@ -30,7 +30,7 @@ inline std::unique_ptr<Communicator> over_nccl(Device& device, Communicator& hos
 struct RankOnGpu {
   explicit RankOnGpu(Transport transport)
       : device(make_cuda_device({.index = index(), .graphs = transport != Transport::nccl_without_graphs})),
-        ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = true, .agree = {}})),
+        ops(make_cuda_ops(*device, {.precision = Precision::fp32, .deterministic = true})),
         communicator(transport == Transport::mpi ? make_staged_communicator(*device, *host, kTransportFences)
                                                  : over_nccl(*device, *host)) {}
 

@@ -80,7 +80,6 @@ inline constexpr ConvBounds kBf16Winograd{6e-3, 2e-2};  // Winograd's algorithm 
 std::vector<Backend> backends();  // the reference ops, if present, are the last one
 std::unique_ptr<Device> make_device(const Backend& backend);
 std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int threads);
-bool has_convolutions(const Backend& backend);
 // Calls `check` for each implementation of the convolution, with the format of its input and the bounds of its results.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
                       const std::function<void(Conv2d&, Format, const ConvBounds&)>& check);

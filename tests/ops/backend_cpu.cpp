@@ -1,5 +1,6 @@
 #include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/conv2d.h"
+#include "ops/cpu/measured_conv2d.h"
 #include "ops/cpu/ops.h"
 #include "tests/ops/backend.h"
 
@@ -53,10 +54,8 @@ std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int thread
   return make_cpu_ops(device, config);
 }
 
-bool has_convolutions(const Backend& backend) { return backend.type() == DType::f32 || dnnl_offers_bf16(); }
-
-// Our kernels for lanes, and the other ones with and without Winograd's algorithm and AMX, in each format that they
-// accept. With a forced set only our own kernels: oneDNN does not follow the set of our kernels.
+// Our kernels for lanes, and the other ones by each algorithm, with and without AMX, in each format that they accept.
+// With a forced set only our own kernels: oneDNN does not follow the set of our kernels.
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,
                       const std::function<void(ddp::Conv2d&, Format, const ConvBounds&)>& check) {
   const int64_t sizes[] = {n, n + 1};
@@ -77,17 +76,25 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
       if (backend.forced) continue;
       for (const bool amx : {false, true}) {
         if (amx && (type != DType::bf16 || !offers_amx())) continue;
-        const OwnPasses passes = own_passes(workers, {type, true, nullptr, amx}, desc, n);
-        if (amx && passes == OwnPasses{}) continue;  // the same as without it
-        const bool own = passes.all;
-        const bool suited = own || (type == DType::f32 && suits_winograd(desc, n));
-        for (const bool winograd : {true, false}) {
-          if (!winograd && (amx || !suited)) continue;  // the same as with it
-          SCOPED_TRACE(fmt::format("Winograd {}, AMX {}", winograd, amx));
-          // Winograd in bf16 rounds its transformed inputs.
-          const bool coarse = type == DType::bf16 && winograd && own && !amx;
-          check(*make_blocked_conv2d(workers, {type, winograd, nullptr, amx}, desc, sizes), format,
-                coarse ? kBf16Winograd : ConvBounds{backend.products});
+        DnnlConfig config{.activations = type,
+                          .scratch = nullptr,
+                          .amx = amx,
+                          .widen = type == DType::bf16 && !multiplies_bf16(workers)};
+        for (const auto& [widen, own] : conv_algorithms(workers, config, desc, n)) {
+          if (amx && own == OwnKernels::none) continue;  // the same as without it
+          config.widen = widen;
+          config.own = own;
+          for (const bool winograd : {true, false}) {
+            // Only oneDNN's outputs depend on it.
+            if (!winograd && !(type == DType::f32 && own == OwnKernels::none && suits_winograd(desc, n))) continue;
+            config.winograd = winograd;
+            SCOPED_TRACE(
+                fmt::format("widen {}, own {}, Winograd {}, AMX {}", widen, static_cast<int>(own), winograd, amx));
+            // Winograd in bf16 rounds its transformed inputs.
+            const bool coarse = type == DType::bf16 && own == OwnKernels::all && !widen && !amx;
+            check(*make_blocked_conv2d(workers, config, desc, sizes), format,
+                  coarse ? kBf16Winograd : ConvBounds{backend.products});
+          }
         }
       }
     }

@@ -87,7 +87,6 @@ class Conv2d : public LayerTest<Conv2dCase> {};
 INSTANTIATE_TEST_SUITE_P(, Conv2d, on_each_backend(kConv2dCases, convolves), kCaseName);
 
 TEST_P(Conv2d, AgreesWithTheReference) {
-  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
   const Conv2dDesc desc{.input = {c.h, c.w, c.in},
                         .input_format = {},
                         .out_channels = c.out,
@@ -175,7 +174,6 @@ class DenseConv2d : public LayerTest<DenseCase> {
 INSTANTIATE_TEST_SUITE_P(, DenseConv2d, on_each_backend(kDenseCases, convolves), kCaseName);
 
 TEST_P(DenseConv2d, AgreesWithTheReference) {
-  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
   const Conv2dDesc desc = c.desc();
   const int64_t sizes[] = {c.n, c.n + 1};
   const auto plain = reference->conv2d(desc, {});
@@ -194,7 +192,6 @@ class Conv2dFrozen : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(, Conv2dFrozen, ::testing::ValuesIn(backends_where(is_compared, convolves)), kBackendName);
 
 TEST_P(Conv2dFrozen, ComputesAllButTheWeightGradient) {
-  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
   struct Tested {
     int64_t channels, stride, n;
   };
@@ -236,7 +233,6 @@ INSTANTIATE_TEST_SUITE_P(, Conv2dNan, ::testing::ValuesIn(backends_where(is_comp
 
 // Winograd's algorithm makes a whole tile NaN. cuDNN does not say what its ReLU makes of NaN.
 TEST_P(Conv2dNan, StaysNan) {
-  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
   struct Tested {
     int64_t extent, in, out, padding, n;
   };
@@ -332,7 +328,6 @@ class Conv2dPlan : public BackendTest {
 INSTANTIATE_TEST_SUITE_P(, Conv2dPlan, ::testing::ValuesIn(backends_where(is_compared, convolves)), kBackendName);
 
 TEST_P(Conv2dPlan, UsesTheLastBoundWeightsAtEveryBatchSize) {
-  if (!has_convolutions(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
   const int64_t few[] = {1, 12}, many[] = {128, 96, 3, 1};
   expect_last_bound_weights({.input = {6, 6, 32}, .input_format = {}, .out_channels = 32, .window = {3, 1, 1}}, few,
                             40);

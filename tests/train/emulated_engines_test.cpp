@@ -30,15 +30,15 @@ class EmulatedEngines : public ::testing::Test {
     const auto device = make_cuda_device({});
     const auto ops = make_cuda_ops(*device, {.precision = Precision::bf16,
                                              .deterministic = deterministic,
-                                             .agree = [&](auto words) { agreed.push_back(words[0]); },
-                                             .decided = [&] { return decided; },
-                                             .measured =
-                                                 [&](const auto& pass) {
-                                                   measured.push_back(pass);
-                                                   clock.pass(std::chrono::seconds(1));
-                                                 },
-                                             .measuring_seconds = seconds,
-                                             .known = known});
+                                             .measuring = {.seconds = seconds,
+                                                           .agree = [&](auto words) { agreed.push_back(words[0]); },
+                                                           .decided = [&] { return decided; },
+                                                           .measured =
+                                                               [&](const auto& pass) {
+                                                                 measured.push_back(pass);
+                                                                 clock.pass(std::chrono::seconds(1));
+                                                               },
+                                                           .known = known}});
     const int64_t sizes[] = {2, 3};
     for (const int64_t channels : {4, 4, 8})
       ops->conv2d({.input = {5, 5, 2}, .input_format = {}, .out_channels = channels, .window = {3, 1}}, sizes);
@@ -63,9 +63,9 @@ TEST_F(EmulatedEngines, AreMeasuredOnceForEqualConvolutions) {
     EXPECT_EQ(measured[0].name, "forward pass of 3 images of 5x5x2 to 4, 3x3, stride 1, padding 0,0,0,0, bias");
     EXPECT_EQ(measured[5].name, "input gradient of 3 images of 5x5x2 to 8, 3x3, stride 1, padding 0,0,0,0, bias");
     for (const MeasuredPass& pass : measured) {
-      ASSERT_EQ(pass.engines.size(), 2u) << pass.name;  // one that fails is left out
-      EXPECT_EQ(pass.engines[0].number, 5);
-      EXPECT_EQ(pass.engines[1].number, 6);
+      ASSERT_EQ(pass.algorithms.size(), 2u) << pass.name;  // one that fails is left out
+      EXPECT_EQ(pass.algorithms[0].number, 5);
+      EXPECT_EQ(pass.algorithms[1].number, 6);
     }
   }
 }

@@ -46,7 +46,7 @@ TEST_P(EmulatedLaunches, OfAStep) {
   const MemoryDataset data({28, 28, 1}, 10, std::vector<uint8_t>(kBatch * 784), std::vector<uint8_t>(kBatch));
   const auto host = std::move(make_local_communicators(1)[0]);
   const auto device = make_cuda_device({.graphs = false});
-  const auto ops = make_cuda_ops(*device, {.precision = expected.precision, .agree = {}});
+  const auto ops = make_cuda_ops(*device, {.precision = expected.precision});
   const auto communicator = make_nccl_communicator(*device, *host, {});
   Fixture fixture({.batch_size = kBatch}, network, data, *device, *ops, *communicator);
   const auto issued = [&](int64_t steps) {

@@ -91,7 +91,7 @@ inline void on_gpus(const GpuWorld& world, const std::function<void(Communicator
     TurnsCommunicator host(hosts, rank);
     try {
       const auto device = make_cuda_device({.index = 0, .graphs = world.graphs, .programmatic = programmatic});
-      const auto ops = make_cuda_ops(*device, {.precision = world.precision, .deterministic = true, .agree = {}});
+      const auto ops = make_cuda_ops(*device, {.precision = world.precision, .deterministic = true});
       const auto communicator = world.nccl ? make_nccl_communicator(*device, host, {})
                                            : make_staged_communicator(*device, host, kTransportFences);
       work(*communicator, *device, *ops);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "comm/communicator.h"
-#include "ops/cuda/ops.h"
+#include "ops/measuring.h"
 
 #include <cstdint>
 #include <span>

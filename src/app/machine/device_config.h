@@ -23,10 +23,10 @@ struct DeviceConfig {
   bool deterministic = false;
   bool share_gpu = false;
   bool graphs = true;
-  bool programmatic = false;     // launches of kernels
-  double engine_seconds = 60;    // for measurements of cuDNN's engines at the start; 0: none
-  std::string engine_file = {};  // app/machine/engine_file.h; empty: none
-  int64_t data_mb = 4096;        // size limit of a data set on the GPU in MiB; a larger one is streamed
+  bool programmatic = false;                  // launches of kernels
+  std::optional<double> engine_seconds = {};  // for measurements of engines at the start; none: the device's default
+  std::string engine_file = {};               // app/machine/engine_file.h; empty: none
+  int64_t data_mb = 4096;                     // size limit of a data set on the GPU in MiB; a larger one is streamed
 };
 
 struct TransportConfig {

@@ -1,5 +1,5 @@
-// The file of --engine-file: cuDNN's engines that runs on one kind of device have measured. A run takes them over, so
-// it does not measure again, and adds what it measures.
+// The file of --engine-file: the engines (cuDNN's, or the algorithms of a CPU's convolutions) that runs on one kind of
+// device have measured. A run takes them over, so it does not measure again, and adds what it measures.
 #pragma once
 
 #include <cstdint>

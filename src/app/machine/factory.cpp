@@ -105,6 +105,8 @@ Backend make_backend(const DeviceConfig& config, const TransportConfig& transpor
 
 namespace {
 
+constexpr double kEngineSeconds = 60, kCpuEngineSeconds = 2;
+
 CpuOpsConfig cpu_ops_config(const DeviceConfig& config, int threads) {
   const Precision precision = config.precision.value();
   return {.threads = threads,
@@ -118,23 +120,28 @@ CpuOpsConfig cpu_ops_config(const DeviceConfig& config, int threads) {
 std::unique_ptr<Ops> make_ops(const Backend& backend, Communicator& host, int threads, AutotuneCache& autotune,
                               const MeasuredEngines& known) {
   const DeviceConfig& config = backend.config;
-  if (backend.device->is_host()) return make_cpu_ops(*backend.device, cpu_ops_config(config, threads));
-  return make_cuda_ops(*backend.device, {.precision = config.precision.value(),
-                                         .deterministic = config.deterministic,
-                                         .agree = [&](auto values) { autotune.agree(host, values); },
-                                         .decided = [&] { return autotune.has_more(); },
-                                         .measured = [&](const auto& pass) { autotune.keep(pass); },
-                                         .measuring_seconds = config.engine_seconds,
-                                         .known = known});
+  const bool on_cpu = backend.device->is_host();
+  const Measuring measuring{
+      .seconds = config.deterministic ? 0 : config.engine_seconds.value_or(on_cpu ? kCpuEngineSeconds : kEngineSeconds),
+      .agree = [&](auto values) { autotune.agree(host, values); },
+      .decided = [&] { return autotune.has_more(); },
+      .measured = [&](const auto& pass) { autotune.keep(pass); },
+      .known = known};
+  if (!on_cpu)
+    return make_cuda_ops(
+        *backend.device,
+        {.precision = config.precision.value(), .deterministic = config.deterministic, .measuring = measuring});
+  CpuOpsConfig of_cpu = cpu_ops_config(config, threads);
+  of_cpu.measuring = measuring;
+  return make_cpu_ops(*backend.device, of_cpu);
 }
 
 std::unique_ptr<Ops> make_planning_ops(const Backend& backend, Device& device, int threads) {
   const DeviceConfig& config = backend.config;
   if (device.is_host()) return make_cpu_ops(device, cpu_ops_config(config, threads));
-  return make_cuda_ops(device, {.precision = config.precision.value(),
-                                .deterministic = config.deterministic,
-                                .agree = {},
-                                .measuring_seconds = 0});
+  return make_cuda_ops(
+      device,
+      {.precision = config.precision.value(), .deterministic = config.deterministic, .measuring = {.seconds = 0}});
 }
 
 std::unique_ptr<Communicator> make_transport(const Backend& backend, MpiSession& session, Communicator& host,

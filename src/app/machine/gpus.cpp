@@ -40,8 +40,6 @@ std::vector<UnfitOption> unfit_options(const DeviceConfig& config, const Transpo
     refuse(config.share_gpu, "--share-gpu", why);
     refuse(!config.graphs, "--no-graph", why);
     refuse(config.programmatic, "--programmatic-launch", why);
-    refuse(config.engine_seconds != DeviceConfig{}.engine_seconds, "--engine-seconds", why);
-    refuse(!config.engine_file.empty(), "--engine-file", why);
     refuse(config.data_mb != DeviceConfig{}.data_mb, "--device-data-mb", why);
     return unfit;
   }

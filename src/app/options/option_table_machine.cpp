@@ -26,18 +26,17 @@ void set_step_timeout(Options& o, const std::string& text) {
 
 // `place`, an auto&(Options&), returns a std::optional<double>, which auto empties. config.toml has numbers as numbers.
 template <class Place>
-Target mib_or_auto(Place place) {
+Target number_or_auto(Place place) {
   const Target target = through<std::string>("auto", [place](Options& o, const std::string& text) {
-    double mib = 0;
-    place(o) = CLI::detail::lexical_cast(text, mib) ? std::optional(mib) : std::nullopt;
+    double value = 0;
+    place(o) = CLI::detail::lexical_cast(text, value) ? std::optional(value) : std::nullopt;
   });
   return [=](CLI::App& app, const std::string& name, Options& options) {
     return target(app, name, options)->type_name("FLOAT");
   };
 }
 
-CLI::Validator auto_or_above_0(double to) {
-  const CLI::Validator number = above_0(to);
+CLI::Validator auto_or(const CLI::Validator& number) {
   return CLI::Validator([=](std::string& text) { return text == "auto" ? "" : number(text); }, "");
 }
 
@@ -123,8 +122,7 @@ OptionGroup machine_options() {
             {{"auto", std::nullopt}, {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}},
             [](Options & o) -> auto& { return o.device.precision; }),
         .on_resume = {Effect::rounding, "precision"},
-        .help = "precision of multiplications; weights and sums are f32; auto: tf32 on a GPU, fp32 on a CPU; bf16 on a "
-                "CPU needs AVX-512"},
+        .help = "precision of multiplications; weights and sums are f32; auto: tf32 on a GPU, fp32 on a CPU"},
        {.name = "--conv",
         .target = one_of<bool>(
             {{"auto", true}, {"direct", false}}, [](Options & o) -> auto& { return o.device.winograd; }),
@@ -174,8 +172,7 @@ OptionGroup machine_options() {
        {.name = "--deterministic",
         .target = to([](Options & o) -> auto& { return o.device.deterministic; }),
         .on_resume = Effect::rounding,
-        .help = "the same bits on every run: no algorithm and no bucket is chosen by measurement; the ops of a CPU are "
-                "always deterministic for one number of threads"},
+        .help = "the same bits on every run: no algorithm and no bucket is chosen by measurement"},
        {.name = "--no-graph",
         .target = to_false([](Options & o) -> auto& { return o.device.graphs; }),
         .on_resume = Effect::nothing,
@@ -185,12 +182,12 @@ OptionGroup machine_options() {
         .on_resume = Effect::nothing,
         .help = "start a kernel before the previous one has ended; needs compute capability 9.0"},
        {.name = "--engine-seconds",
-        .target = to([](Options & o) -> auto& { return o.device.engine_seconds; }),
+        .target = number_or_auto([](Options & o) -> auto& { return o.device.engine_seconds; }),
         .on_resume = Effect::nothing,
-        .help =
-            "longest time, s, in which a start measures cuDNN's engines; the other passes get the engine that cuDNN "
-            "recommends; 0: all of them",
-        .check = number(0, 1e9),
+        .help = "longest time, s, in which a start measures cuDNN's engines, or which kernels compute a CPU's "
+                "convolutions; the other passes get the engine that cuDNN recommends, or the kernels that suit their "
+                "shape; auto: 60, on a CPU 2; 0: none is measured",
+        .check = auto_or(number(0, 1e9)),
         .condition = kTimesEngines},
        {.name = "--engine-file",
         .target = to([](Options & o) -> auto& { return o.device.engine_file; }),
@@ -217,16 +214,16 @@ OptionGroup machine_options() {
         .help = "steps between comparisons of all ranks' weights, besides those after each epoch; 0: none",
         .check = CLI::NonNegativeNumber},
        {.name = "--bucket-cap-mb",
-        .target = mib_or_auto([](Options & o) -> auto& { return o.bucket_cap_mb; }),
+        .target = number_or_auto([](Options & o) -> auto& { return o.bucket_cap_mb; }),
         .on_resume = {Effect::rounding, "bucket plan"},
         .help = "largest bucket of gradients, MiB; auto: several ranks measure before the first step which buckets "
                 "are fast, unless --first-bucket-mb or --deterministic is given; else 8",
-        .check = auto_or_above_0(kMostMiB)},
+        .check = auto_or(above_0(kMostMiB))},
        {.name = "--first-bucket-mb",
-        .target = mib_or_auto([](Options & o) -> auto& { return o.first_bucket_mb; }),
+        .target = number_or_auto([](Options & o) -> auto& { return o.first_bucket_mb; }),
         .on_resume = {Effect::rounding, "bucket plan"},
         .help = "largest first bucket, MiB; auto: measured as by --bucket-cap-mb auto, else 1",
-        .check = auto_or_above_0(kMostMiB)}}};
+        .check = auto_or(above_0(kMostMiB))}}};
 }
 
 }  // namespace ddp

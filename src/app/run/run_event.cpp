@@ -35,9 +35,9 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
   event["start_seconds"] = {
       {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
   for (const MeasuredPass& pass : run.autotune->passes()) {
-    auto engines = nlohmann::ordered_json::array();
-    for (const auto& [number, microseconds] : pass.engines) engines.push_back({number, microseconds});
-    event["engines"].push_back({{"pass", pass.name}, {"number_and_us", std::move(engines)}});
+    auto algorithms = nlohmann::ordered_json::array();
+    for (const auto& [number, microseconds] : pass.algorithms) algorithms.push_back({number, microseconds});
+    event["algorithms"].push_back({{"pass", pass.name}, {"number_and_us", std::move(algorithms)}});
   }
   for (const std::string& host : hosts) event["hosts"].push_back(printable(host));
   for (const auto& [name, value] : run.backend.identity) event[name] = printable(value);

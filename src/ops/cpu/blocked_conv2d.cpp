@@ -15,14 +15,14 @@ namespace ddp {
 #ifdef DDP_X86_KERNELS
 namespace {
 
-bool uses_amx(const DnnlConfig& config) { return config.activations == DType::bf16 && config.amx && offers_amx(); }
-
 const WinogradKernels& tile_kernels(const DnnlConfig& config) {
+  if (config.widen) return kWinogradWide;
   return uses_amx(config) ? kAmxOutputs3 : config.activations == DType::bf16 ? kWinogradBf16 : kWinogradF32;
 }
 
 const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
-  if (config.activations == DType::f32) return kDirectWeights3F32;
+  if (config.widen) return kernel == 1 ? kDirectWeights1Wide : kDirectWeights3Wide;
+  if (config.activations == DType::f32) return kernel == 1 ? kDirectWeights1F32 : kDirectWeights3F32;
   if (uses_amx(config)) return kernel == 1 ? kAmxWeights1 : kAmxWeights3;
   return kernel == 1 ? kDirectWeights1Bf16 : kDirectWeights3Bf16;
 }
@@ -49,7 +49,7 @@ class BlockedConv2d final : public Conv2d {
     const OwnPasses own = planned_.rbegin()->second;  // the largest size has all passes of ours
     const WinogradKernels& kernels = tile_kernels(config);
     if (own.all) {
-      forward_.emplace(workers, *scratch_, kernels, desc, false);
+      if (desc.forward) forward_.emplace(workers, *scratch_, kernels, desc, false);
       if (desc.input_gradient) data_.emplace(workers, *scratch_, kernels, desc, true);
     }
     if (!desc.weight_gradient) return;
@@ -66,7 +66,7 @@ class BlockedConv2d final : public Conv2d {
     if (!own.all && others.forward == 0) return {};
     const int64_t weights = desc_.weight_gradient ? weight_slice(desc_, activations_) : 1;
     if (!own.all) return {others.forward, std::max(weights, others.backward)};
-    return {forward_->slice(), std::max(weights, data_ ? data_->slice() : 1)};
+    return {forward_ ? forward_->slice() : 1, std::max(weights, data_ ? data_->slice() : 1)};
   }
 
   void bind(const WeightData& weight, const WeightData& bias) override {
@@ -77,6 +77,7 @@ class BlockedConv2d final : public Conv2d {
   }
 
   void forward(const Tensor& x, const Tensor& y) override {
+    DDP_EXPECT(desc_.forward);
     if (!own(x.shape.n).all) return fallback_->forward(x, y);
     check(x, y);
     forward_->run(x, desc_.bias ? bias_ : nullptr, desc_.relu, y);
@@ -125,32 +126,38 @@ class BlockedConv2d final : public Conv2d {
 
 }  // namespace
 
-bool has_blocked_kernels(const Workers& workers, DType activations) {
-  return workers.kernels.widest_lanes == 16 && (activations == DType::f32 || __builtin_cpu_supports("avx512bf16"));
-}
+bool uses_amx(const DnnlConfig& config) { return config.factors() == DType::bf16 && config.amx && offers_amx(); }
 
 OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
   constexpr int64_t kMinOutputs = 256;  // of all samples; with fewer, transforms cost more than they save
-  const DType type = config.activations;
+  const DType type = config.factors();
   const auto& [kernel, stride, padding, dilation] = desc.window;
   if ((kernel != 3 && kernel != 1) || dilation != 1 || desc.groups != 1 || desc.dense) return {};
   const bool amx = uses_amx(config);
   const Format format = amx ? Format{} : Format::blocked_channels(16);
   if (desc.input_format != format || desc.input.c % kTileOutputs != 0 || desc.out_channels % kTileOutputs != 0 ||
-      !has_blocked_kernels(workers, type))
+      workers.kernels.widest_lanes != 16 || (type == DType::bf16 && !multiplies_bf16(workers)))
     return {};
   const ImageShape out = conv2d_output(desc);
   const int64_t outputs = out.h * out.w;
   const int64_t tile = tile_kernels(config).tile, products = tile_kernels(config).products;
   const bool small = std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
   const bool suits = amx ? outputs < 64 : config.winograd && fills_tiles(tile, products, out);
-  if (suits && kernel == 3 && stride == 1 && small && count_tiles(tile, out, n) * tile * tile >= kMinOutputs)
-    return {.all = true, .weights = true};
-  const bool faster = type == DType::bf16 || (kernel == 3 && outputs < 64);
-  return {.all = false, .weights = faster && n * outputs >= kMinOutputs};
+  const bool all =
+      suits && kernel == 3 && stride == 1 && small && count_tiles(tile, out, n) * tile * tile >= kMinOutputs;
+  const bool weights = n * outputs >= kMinOutputs;
+  switch (config.own) {
+    case OwnKernels::none: return {};
+    case OwnKernels::weights: return {.all = false, .weights = weights};
+    case OwnKernels::suggested:
+      if (!all && type == DType::f32 && (kernel == 1 || outputs >= 64)) return {};
+      break;
+    case OwnKernels::all: break;
+  }
+  return {.all = all, .weights = all || weights};
 }
 #else
-bool has_blocked_kernels(const Workers&, DType) { return false; }
+bool uses_amx(const DnnlConfig&) { return false; }
 
 OwnPasses own_passes(const Workers&, const DnnlConfig&, const Conv2dDesc&, int64_t) { return {}; }
 #endif
@@ -168,7 +175,8 @@ std::unique_ptr<Conv2d> make_blocked_conv2d(const Workers& workers, const DnnlCo
   for (const int64_t n : batch_sizes) {
     const OwnPasses own = planned[n] = own_passes(workers, shared, desc, n);
     all_weights &= own.weights;
-    if (!own.all) sizes.push_back(n);
+    const bool others = desc.forward || desc.input_gradient || !own.weights;
+    if (!own.all && others) sizes.push_back(n);
   }
   if (planned.rbegin()->second.weights) {
     if (all_weights) rest.weight_gradient = rest.bias_gradient = false;

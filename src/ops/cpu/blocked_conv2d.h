@@ -19,11 +19,11 @@
 
 namespace ddp {
 
-// Whether the processor and the set of instructions have kernels for these activations.
-bool has_blocked_kernels(const Workers& workers, DType activations);
+// Whether our kernels can use AMX.
+bool uses_amx(const DnnlConfig& config);
 
 // Which passes our kernels compute for n samples, if oneDNN's output has the input's format: where they are possible
-// and faster. This depends on the shape, the processor, the set of instructions and `config` only.
+// and as `config` says. This depends on the shape, the processor, the set of instructions and `config` only.
 struct OwnPasses {
   bool all = false;      // forward, weight gradient and input gradient
   bool weights = false;  // weight gradient

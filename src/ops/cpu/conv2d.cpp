@@ -1,7 +1,6 @@
 #include "ops/cpu/conv2d.h"
 
 #include "core/error.h"
-#include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/layout.h"
 
@@ -39,8 +38,6 @@ Format CpuOps::input_format(const Conv2dDesc* first, std::span<const int64_t> ba
 }
 
 std::unique_ptr<Conv2d> CpuOps::conv2d(const Conv2dDesc& desc, std::span<const int64_t> batch_sizes) {
-  require(conv_supported_, Exit::usage,
-          "bf16 convolutions need AVX-512, which this processor or --cpu-isa does not offer; use --precision fp32");
   DDP_EXPECT(desc.dense || (desc.groups == 1 && desc.window.dilation == 1));
   if (desc.dense && is_depthwise(desc))
     return make_depthwise_conv2d(workers_, dnnl_.scratch, activations_, desc, batch_sizes);
@@ -48,7 +45,7 @@ std::unique_ptr<Conv2d> CpuOps::conv2d(const Conv2dDesc& desc, std::span<const i
     return make_gemm_conv2d(workers_, dnnl_.scratch, desc, batch_sizes);
   if (desc.input_format.kind == Format::Kind::batch_interleaved && uses_lanes(desc))
     return make_lane_conv2d(workers_, desc);
-  return make_blocked_conv2d(workers_, dnnl_, desc, batch_sizes);
+  return chooser_.make(workers_, dnnl_, desc, batch_sizes);
 }
 
 }  // namespace ddp

@@ -14,11 +14,19 @@
 
 namespace ddp {
 
+// Which passes our kernels of blocked_conv2d.h compute, where they are possible.
+enum class OwnKernels : uint8_t { suggested, none, weights, all };  // suggested: by the shape
+
 struct DnnlConfig {
-  DType activations = DType::f32;    // bf16 requires dnnl_offers_bf16()
+  DType activations = DType::f32;    // bf16 without `widen` requires multiplies_bf16()
   bool winograd = true;              // allows Winograd's algorithm
   std::shared_ptr<Scratch> scratch;  // shared by the convolutions of a rank; null: the convolution has its own
   bool amx = true;                   // allows our bf16 kernels for AMX, in place of Winograd's
+  bool widen = false;                // bf16: converts activations to f32 and multiplies these
+
+  OwnKernels own = OwnKernels::suggested;
+
+  DType factors() const { return widen ? DType::f32 : activations; }  // the type of products
 };
 
 bool suits_dnnl(const Conv2dDesc& desc);
@@ -27,8 +35,9 @@ bool suits_dnnl(const Conv2dDesc& desc);
 // power of two.
 int64_t weight_slice(const Conv2dDesc& desc, DType activations);
 
-// Whether oneDNN supports bf16 convolutions on this processor. oneDNN 2.6 needs AVX-512, and is fast with AVX512_BF16.
-bool dnnl_offers_bf16();
+// Whether oneDNN and our kernels multiply bf16 values on this processor: they need AVX512_BF16, and a set of kernels
+// for AVX-512.
+bool multiplies_bf16(const Workers& workers);
 
 // Whether our kernels for AMX can run: has_amx(), and oneDNN has AMX too. Else it would not have their format.
 bool offers_amx();

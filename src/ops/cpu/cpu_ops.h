@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/cpu/conv2d.h"
+#include "ops/cpu/measured_conv2d.h"
 #include "ops/cpu/ops.h"
 #include "ops/cpu/parallel.h"
 
@@ -90,8 +91,8 @@ class CpuOps final : public Ops {
   Workers workers_;
   DType activations_;
   int64_t slice_bytes_;
-  bool conv_supported_;  // convolutions in the type of activations
   DnnlConfig dnnl_;
+  ConvChooser chooser_;
 };
 
 }  // namespace ddp

@@ -57,6 +57,7 @@ class DnnlConv2d final : public Conv2d {
     for (const int64_t n : batch_sizes) {
       if (n == 0) continue;
       for (const SlicePass pass : {kForward, kWeights, kData}) {
+        if (pass == kForward && !desc.forward) continue;
         if (pass == kData && !desc.input_gradient) continue;
         if (pass == kWeights && !desc.weight_gradient && !sums_bias(desc)) continue;
         each_slice(n, pass, [&](int64_t, int64_t samples, bool winograd) {
@@ -72,7 +73,7 @@ class DnnlConv2d final : public Conv2d {
   SliceSamples slices() const override {
     // A batch decides on Winograd's algorithm as a whole.
     if (winograd_ || desc_.input_format.kind == Format::Kind::batch_interleaved) return {};
-    const auto size = [&](SlicePass pass) { return slice_size(desc_, config_.activations, pass, false); };
+    const auto size = [&](SlicePass pass) { return slice_size(desc_, config_.factors(), pass, false); };
     return {size(kForward), std::max(size(kWeights), size(kData))};
   }
 
@@ -145,7 +146,7 @@ class DnnlConv2d final : public Conv2d {
   void each_slice(int64_t n, SlicePass pass, F&& slice) const {
     const bool winograd = winograd_ && suits_winograd(desc_, n);
     const bool whole = desc_.input_format.kind == Format::Kind::batch_interleaved;
-    const int64_t most = whole ? n : slice_size(desc_, config_.activations, pass, winograd);
+    const int64_t most = whole ? n : slice_size(desc_, config_.factors(), pass, winograd);
     for (int64_t first = 0; first < n; first += most) slice(first, std::min(most, n - first), winograd);
   }
 
@@ -173,14 +174,14 @@ class DnnlConv2d final : public Conv2d {
   // replace it where the format is given.
   ConvShape shape(int64_t n, SlicePass pass, bool winograd) const {
     const auto& [kernel, stride, padding, dilation] = desc_.window;
-    const DType weights = pass == kWeights ? DType::f32 : config_.activations;
+    const DType factors = config_.factors(), weights = pass == kWeights ? DType::f32 : factors;
     const bool bias = pass == kWeights ? sums_bias(desc_) : desc_.bias;
     return {
         .algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
-        .src = desc_.dense ? describe_x(n) : any({n, desc_.input.c, desc_.input.h, desc_.input.w}, config_.activations),
+        .src = desc_.dense ? describe_x(n, factors) : any({n, desc_.input.c, desc_.input.h, desc_.input.w}, factors),
         .weights = any(weight_dims(desc_), weights),
         .bias = bias ? memory::desc({out_.c}, memory::data_type::f32, Tag::x) : memory::desc(),
-        .dst = desc_.dense ? describe_y(n) : any({n, out_.c, out_.h, out_.w}, config_.activations),
+        .dst = desc_.dense ? describe_y(n, factors) : any({n, out_.c, out_.h, out_.w}, factors),
         .strides = {stride, stride},
         .dilates = {dilation - 1, dilation - 1},
         .padding_l = {padding.top, padding.left},
@@ -208,7 +209,7 @@ class DnnlConv2d final : public Conv2d {
     if (desc_.dense) return {};
     const auto chosen = onednn::forward(context_.engine, shape(n, kForward, false), attributes()).dst_desc();
     for (const Format format : {Format::blocked_channels(16), Format::blocked_channels(8)})
-      if (chosen == describe({n, out_}, format, config_.activations)) return format;
+      if (chosen == describe({n, out_}, format, config_.factors())) return format;
     return {};
   }
 
@@ -234,7 +235,7 @@ class DnnlConv2d final : public Conv2d {
   Execution plan_forward(int64_t n, bool winograd) {
     const auto x = describe_x(n), y = describe_y(n);
     ConvShape s = shape(n, kForward, winograd);
-    s.dst = y;
+    s.dst = describe_y(n, config_.factors());
     const auto p = onednn::forward(context_.engine, s, attributes());
     Execution execution(context_, dnnl::convolution_forward(p), p.scratchpad_desc());
     execution.input(DNNL_ARG_SRC, x, p.src_desc());
@@ -268,10 +269,10 @@ class DnnlConv2d final : public Conv2d {
     return onednn::forward(context_.engine, shape(n, kForward, winograd), attributes());
   }
 
-  memory::desc describe_x(int64_t n) const {
-    return describe({n, desc_.input}, desc_.input_format, config_.activations);
-  }
-  memory::desc describe_y(int64_t n) const { return describe({n, out_}, output_format_, config_.activations); }
+  memory::desc describe_x(int64_t n, DType type) const { return describe({n, desc_.input}, desc_.input_format, type); }
+  memory::desc describe_y(int64_t n, DType type) const { return describe({n, out_}, output_format_, type); }
+  memory::desc describe_x(int64_t n) const { return describe_x(n, config_.activations); }
+  memory::desc describe_y(int64_t n) const { return describe_y(n, config_.activations); }
 
   PackedWeights& packed(const memory::desc& wanted) {
     for (PackedWeights& known : packed_)
@@ -294,27 +295,11 @@ class DnnlConv2d final : public Conv2d {
 
 }  // namespace
 
-bool dnnl_offers_bf16() {
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const memory::desc any({1, 16, 1, 1}, memory::data_type::bf16, Tag::any);
-  const memory::desc weights({16, 16, 1, 1}, memory::data_type::bf16, Tag::any);
-  try {
-    onednn::forward(engine,
-                    {.algorithm = dnnl::algorithm::convolution_direct,
-                     .src = any,
-                     .weights = weights,
-                     .bias = {},
-                     .dst = any,
-                     .strides = {1, 1},
-                     .dilates = {0, 0},
-                     .padding_l = {0, 0},
-                     .padding_r = {0, 0}},
-                    {});
-    return true;
-  } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented) throw;
-    return false;
-  }
+bool multiplies_bf16(const Workers& workers) {
+  // Each set has the bits of those that it contains.
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return workers.kernels.widest_lanes == 16 &&
+         (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
 bool offers_amx() {

@@ -22,6 +22,17 @@ dnnl::reorder adding_reorder(const memory& from, const memory& to) {
   return {from, to, attr};
 }
 
+// Whether `ours` is in bf16, `wanted` in f32, and all else is equal.
+bool differs_in_type([[maybe_unused]] memory::desc ours, [[maybe_unused]] const memory::desc& wanted) {
+#if DNNL_VERSION_MAJOR < 3
+  if (ours.data_type() != memory::data_type::bf16 || wanted.data_type() != memory::data_type::f32) return false;
+  ours.data.data_type = wanted.data.data_type;
+  return ours == wanted;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 // With one channel, nchw and nhwc are the same memory. oneDNN has fast kernels for one channel in nchw only.
@@ -78,13 +89,15 @@ void Execution::add(int id, Role role, const memory::desc& ours, const memory::d
             .ours = memory(ours, context_->engine, nullptr),
             .staged = {},
             .scratch_offset = 0,
+            .converts = role != Role::gradient && differs_in_type(ours, wanted),
             .reorder = {},
             .reorder_adding = {},
             .packed = nullptr};
   if (ours != wanted || role == Role::gradient) {
     o.scratch_offset = reserve(wanted.get_size());
     o.staged = memory(wanted, context_->engine, nullptr);
-    o.reorder = role == Role::input ? dnnl::reorder(o.ours, o.staged) : dnnl::reorder(o.staged, o.ours);
+    if (!o.converts)
+      o.reorder = role == Role::input ? dnnl::reorder(o.ours, o.staged) : dnnl::reorder(o.staged, o.ours);
     if (role == Role::gradient) o.reorder_adding = adding_reorder(o.staged, o.ours);
   }
   arguments_.push_back({id, o.is_staged() ? o.staged.get() : o.ours.get()});
@@ -108,9 +121,24 @@ void Execution::weights(int id, PackedWeights& packed) {
                        .ours = {},
                        .staged = {},
                        .scratch_offset = 0,
+                       .converts = false,
                        .reorder = {},
                        .reorder_adding = {},
                        .packed = &packed});
+}
+
+// Between bf16 in the caller's memory and f32.
+void Execution::convert(const Operand& operand) const {
+  const Workers& workers = context_->workers;
+  auto* const ours = static_cast<uint16_t*>(operand.ours.get_data_handle());
+  auto* const staged = static_cast<float*>(operand.staged.get_data_handle());
+  workers.spans(static_cast<int64_t>(operand.staged.get_desc().get_size() / sizeof(float)),
+                [&](int64_t first, int64_t end) {
+                  if (operand.role == Role::input)
+                    workers.kernels.flat.from_bf16(ours + first, staged + first, end - first);
+                  else
+                    workers.kernels.flat.to_bf16(staged + first, ours + first, end - first);
+                });
 }
 
 void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
@@ -130,6 +158,10 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
     if (!o.is_staged()) continue;
     o.staged.set_data_handle(scratch + o.scratch_offset);
     if (o.role != Role::input) continue;
+    if (o.converts) {
+      convert(o);
+      continue;
+    }
     o.reorder.execute(stream, o.ours, o.staged);
     device.poll();
   }
@@ -139,6 +171,10 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
   device.poll();
   for (Operand& o : operands_) {
     if (!o.is_staged() || o.role == Role::input) continue;
+    if (o.converts) {
+      convert(o);
+      continue;
+    }
     (o.role == Role::gradient && mode == Gradient::add ? o.reorder_adding : o.reorder)
         .execute(stream, o.staged, o.ours);
     device.poll();

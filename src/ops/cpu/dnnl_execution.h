@@ -67,12 +67,14 @@ class Execution {
     Role role;
     dnnl::memory ours, staged;  // staged is empty if the primitive uses `ours`
     size_t scratch_offset;      // of `staged`, in bytes
+    bool converts;  // staged differs from ours in the type of its values only, which our kernels convert faster
     dnnl::reorder reorder, reorder_adding;
     PackedWeights* packed;
 
     bool is_staged() const { return static_cast<bool>(staged); }
   };
   void add(int id, Role role, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);
+  void convert(const Operand& operand) const;
   size_t reserve(size_t bytes);
 
   Context* context_;

@@ -10,9 +10,9 @@ CpuOps::CpuOps(Device& device, const CpuOpsConfig& config)
     : workers_{device, config.threads, config.instruction_set},
       activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
       slice_bytes_(config.slice_bytes),
-      conv_supported_(activations_ == DType::f32 ||
-                      (config.instruction_set == best_instruction_set() && dnnl_offers_bf16())),
-      dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device), config.amx} {
+      dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device), config.amx,
+            activations_ == DType::bf16 && !multiplies_bf16(workers_)},
+      chooser_(config.measuring) {
   require(config.threads >= 1, Exit::usage, "{} compute threads: use at least 1", config.threads);
   require(config.precision != Precision::tf32, Exit::usage, "the CPU supports fp32 and bf16, but not tf32");
   omp_set_num_threads(config.threads);

@@ -3,6 +3,7 @@
 
 #include "device/device.h"
 #include "ops/cpu/instruction_set.h"
+#include "ops/measuring.h"
 #include "ops/ops.h"
 #include "ops/precision.h"
 
@@ -18,10 +19,11 @@ struct CpuOpsConfig {
   InstructionSet instruction_set = best_instruction_set();  // of our kernels
   bool amx = true;                                          // our bf16 kernels for AMX where the processor has it
   int64_t slice_bytes = 8 << 20;                            // Ops::slice_bytes(); 0: whole batches
+  Measuring measuring{.seconds = 0};                        // of convolutions; the default follows from the shape
 };
 
 // The device outlives the Ops. Throws Error(Exit::usage) for tf32 and for less than one thread, and Error(Exit::device)
-// for an instruction set that the processor lacks. Ops::conv2d throws Error(Exit::usage) for bf16 without AVX-512.
+// for an instruction set that the processor lacks.
 std::unique_ptr<Ops> make_cpu_ops(Device& device, const CpuOpsConfig& config);
 
 // Limits oneDNN: to AVX2 for v3, and not at all for v4. base is AVX, because with SSE4.1 alone oneDNN's convolutions

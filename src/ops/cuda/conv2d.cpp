@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "ops/conv2d_text.h"
 #include "ops/cuda/bias_gradient.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/cudnn_library.h"
@@ -147,12 +148,7 @@ class CudnnConv2d final : public Conv2d {
 
   // All that its engines depend on.
   std::string describe(Pass pass, int64_t n) const {
-    const auto& [kernel, stride, padding, dilation] = desc_.window;
-    return fmt::format("{} of {} images of {}x{}x{} to {}, {}x{}, stride {}, padding {},{},{},{}{}{}{}{}",
-                       name_of(pass), n, desc_.input.h, desc_.input.w, desc_.input.c, out_.c, kernel, kernel, stride,
-                       padding.top, padding.left, padding.bottom, padding.right,
-                       desc_.groups > 1 ? fmt::format(", {} groups", desc_.groups) : "",
-                       dilation > 1 ? fmt::format(", dilation {}", dilation) : "", adds_bias_ ? ", bias" : "",
+    return fmt::format("{} of {}{}{}", name_of(pass), text_of(desc_, n), adds_bias_ ? ", bias" : "",
                        desc_.relu ? ", ReLU" : "");
   }
 

@@ -22,22 +22,23 @@ CudnnLibrary::CudnnLibrary(cudaStream_t stream) : handle(create_cudnn()), target
 
 cudnn::Choice CudnnLibrary::choose(CudaContext& context, const std::optional<EngineSearch>& search) {
   cudnn::Choice choice;
-  const bool decided = context.config.decided && context.config.decided();
+  const Measuring& measuring = context.config.measuring;
+  const bool decided = measuring.decided && measuring.decided();
   if (search && !decided) {
     if (!fastest_.contains(search->name)) fastest_[search->name] = fastest(context, *search);
     choice = fastest_[search->name];
   }
-  if (!context.config.agree) return choice;
+  if (!measuring.agree) return choice;
   cudnn::ChoiceWords words = to_words(choice);
-  context.config.agree(words);
+  measuring.agree(words);
   return cudnn::from_words(words);
 }
 
 cudnn::Choice CudnnLibrary::fastest(CudaContext& context, const EngineSearch& search) {
-  const CudaOpsConfig& config = context.config;
+  const Measuring& config = context.config.measuring;
   if (const auto known = config.known.find(search.name); known != config.known.end())
     if (cudnn::Choice choice = cudnn::from_list(known->second); !choice.none()) return choice;
-  const double left = config.measuring_seconds - (since_first_ ? since_first_->seconds() : 0);
+  const double left = config.seconds - (since_first_ ? since_first_->seconds() : 0);
   const bool measures = !search.rules.deterministic && left > 0;
   std::vector<cudnn::Plan> found = find_plans(target, search.graph(), search.rules, measures ? search.candidates : 1);
   const auto tell_of_none = [&] {
@@ -58,8 +59,8 @@ cudnn::Choice CudnnLibrary::fastest(CudaContext& context, const EngineSearch& se
   if (config.measured) {
     MeasuredPass measured{search.name, {}, cudnn::to_list(best)};
     for (size_t i = 0; i < found.size(); ++i)
-      if (std::isfinite(times[i])) measured.engines.push_back({found[i].choice().engine, times[i]});
-    std::ranges::stable_sort(measured.engines, {}, &MeasuredPass::Engine::microseconds);
+      if (std::isfinite(times[i])) measured.algorithms.push_back({found[i].choice().engine, times[i]});
+    std::ranges::stable_sort(measured.algorithms, {}, &MeasuredPass::Algorithm::microseconds);
     config.measured(measured);
   }
   return best;

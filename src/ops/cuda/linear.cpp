@@ -103,7 +103,7 @@ class CublasLinear final : public Linear {
             int64_t largest) {
     const Matmul mine(library_->handle.get(), context_, (shapes_.*shape)(largest * desc_.positions), nullptr);
     auto words = std::bit_cast<AlgorithmWords>(mine.algorithm());
-    if (context_.config.agree) context_.config.agree(words);
+    if (const AgreeFn& agree = context_.config.measuring.agree) agree(words);
     const auto agreed = std::bit_cast<cublasLtMatmulAlgo_t>(words);
     for (const int64_t n : batch_sizes)
       products.try_emplace(n, library_->handle.get(), context_, (shapes_.*shape)(n * desc_.positions), &agreed);

@@ -127,7 +127,7 @@ def pictures(folder):
 
 def keep_engines(machine, name, folder):
     """Writes the times of all engines that the run has measured: for each pass of a convolution the fastest first."""
-    passes = next(iter(events(folder, "run"))).get("engines", [])
+    passes = next(iter(events(folder, "run"))).get("algorithms", [])
     lines = [f"  {each['pass']}: " + ", ".join(f"{number} {us:.1f}" for number, us in each["number_and_us"]) + "\n"
              for each in passes]
     if lines:

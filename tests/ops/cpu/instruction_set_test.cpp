@@ -96,13 +96,6 @@ TEST(InstructionSetOfProcessor, RefusesALargerSet) {
 }
 
 // bf16 convolutions of oneDNN need AVX-512.
-TEST(InstructionSetOfProcessor, SmallerSetRefusesBf16Convolutions) {
-  if (best_instruction_set() == InstructionSet::base) GTEST_SKIP() << "this processor has no smaller set";
-  const auto device = make_cpu_device();
-  const auto ops = make_cpu_ops(*device, {.precision = Precision::bf16, .instruction_set = InstructionSet::base});
-  const int64_t sizes[] = {8};
-  EXPECT_THROW(ops->conv2d({.input = {8, 8, 16}, .input_format = {}, .out_channels = 16, .window = {3}}, sizes), Error);
-}
 
 }  // namespace
 }  // namespace ddp::testing

@@ -80,8 +80,8 @@ class EmulatedAttention : public ::testing::Test {
   std::vector<int64_t> agreed;
   std::vector<std::string> measured;
   CudaOpsConfig config{.precision = Precision::bf16,
-                       .agree = [this](auto words) { agreed.push_back(words[0]); },
-                       .measured = [this](const MeasuredPass& pass) { measured.push_back(pass.name); }};
+                       .measuring = {.agree = [this](auto words) { agreed.push_back(words[0]); },
+                                     .measured = [this](const MeasuredPass& pass) { measured.push_back(pass.name); }}};
 };
 
 TEST_F(EmulatedAttention, OfCudnnEqualsTheReference) {
@@ -102,7 +102,7 @@ TEST_F(EmulatedAttention, HasTheEngineOfRankZero) {
   EXPECT_EQ(agreed, (std::vector<int64_t>{3, 3, 3, 3}));
   EXPECT_EQ(measured, (std::vector<std::string>{"forward pass of attention, 3 samples of 17 tokens, 3 heads of 16",
                                                 "gradient of attention, 3 samples of 17 tokens, 3 heads of 16"}));
-  config.agree = [](auto words) { words[0] = -1; };  // rank 0 has none
+  config.measuring.agree = [](auto words) { words[0] = -1; };  // rank 0 has none
   EXPECT_EQ(calls_of(kSmall), 0);
 }
 

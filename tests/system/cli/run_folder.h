@@ -26,6 +26,12 @@ inline std::vector<nlohmann::json> events(const std::filesystem::path& run, cons
   return found;
 }
 
+// What a checkpoint keeps under this name of what the run has measured; empty: nothing.
+inline std::string kept_in(const std::filesystem::path& run, int step, const std::string& name) {
+  const auto folder = run / "checkpoints" / fmt::format("step-{:08}", step);
+  return nlohmann::json::parse(read_file(folder / "state.json")).at("autotune").value(name, "");
+}
+
 // The values of this key in all events of a kind.
 template <class T>
 std::vector<T> values_of(const std::filesystem::path& run, const std::string& kind, const std::string& key) {

@@ -105,8 +105,7 @@ TEST_F(RunOptions, MetricsAddressIsListenedOn) {
 
 // Only a GPU can show what they do; see tests/gpu.
 TEST_F(RunOptions, ForGpusAreRefusedWithoutOne) {
-  for (const std::string option : {"--share-gpu", "--no-graph", "--programmatic-launch", "--device-data-mb=5",
-                                   "--engine-seconds=5", "--engine-file=engines.json"}) {
+  for (const std::string option : {"--share-gpu", "--no-graph", "--programmatic-launch", "--device-data-mb=5"}) {
     const Outcome refused = start(option);
     EXPECT_EQ(refused.code, static_cast<int>(Exit::usage)) << refused.output;
     EXPECT_EQ(count(refused.output, option.substr(0, option.find('=')) + " is for GPUs"), 1) << refused.output;

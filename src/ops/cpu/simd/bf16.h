@@ -10,6 +10,7 @@ namespace {
 
 struct NumberBf16 {
   using Stored = uint16_t;
+  using Factor = uint16_t;
   static constexpr long kPair = 2;
 
   static __m512 widened(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }

@@ -101,10 +101,13 @@ struct WinogradKernels {
   WeightKernels weights;
 };
 
-extern const WinogradKernels kWinogradF32;   // needs AVX-512
+// These need AVX-512: activations in f32, and in bf16 for products of f32.
+extern const WinogradKernels kWinogradF32, kWinogradWide;
 extern const WinogradKernels kWinogradBf16;  // needs AVX512_BF16
 // The direct algorithm, for kernels of 1 x 1 or 3 x 3 and any stride.
-extern const WeightKernels kDirectWeights1Bf16, kDirectWeights3Bf16, kDirectWeights3F32;
+extern const WeightKernels kDirectWeights1F32, kDirectWeights3F32;    // these need AVX-512
+extern const WeightKernels kDirectWeights1Wide, kDirectWeights3Wide;  // these too
+extern const WeightKernels kDirectWeights1Bf16, kDirectWeights3Bf16;  // these need AVX512_BF16
 // The direct algorithm in bf16, for dense activations. These tables need AMX and AVX512_BF16.
 extern const WinogradKernels kAmxOutputs3;  // 3 x 3, stride 1
 extern const WeightKernels kAmxWeights1, kAmxWeights3;

@@ -90,6 +90,7 @@ struct TilesOf4 {
 template <class Number, class Tiles, class WeightTiles>
 struct Winograd {
   using Stored = typename Number::Stored;
+  using Factor = typename Number::Factor;
   using Place = TilePlace<Tiles::kTile>;
   static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
                         kPair = Number::kPair;
@@ -104,7 +105,7 @@ struct Winograd {
 
   static void transform_tile(const WinogradBlock& b, const Place& at, long t) {
     const Window<Number, kPoints, kTile> window(b.x, at.image, at.row - b.top, at.column - b.left);
-    Stored* const to = static_cast<Stored*>(b.transformed) + t * b.x.channels;
+    Factor* const to = static_cast<Factor*>(b.transformed) + t * b.x.channels;
     for (long c = 0; c < b.x.channels; c += 16)
       transform<kPoints>(
           window, c, [](const auto& d, auto& line) { Tiles::input(d, line); },

@@ -1,3 +1,4 @@
+#include "ops/cpu/simd/vectors.h"
 #include "ops/cpu/simd/winograd.h"
 
 namespace ddp {
@@ -5,6 +6,7 @@ namespace {
 
 struct NumberF32 {
   using Stored = float;
+  using Factor = float;
   static constexpr long kPair = 1;
 
   static __m512 load(const float* p) { return _mm512_loadu_ps(p); }
@@ -16,9 +18,25 @@ struct NumberF32 {
   }
 };
 
+// bf16 in memory, products of f32.
+struct NumberWide : NumberF32 {
+  using Stored = uint16_t;
+  using NumberF32::store;
+
+  static __m512 load(const uint16_t* p) { return ddp::load<16>(p); }
+  static __m512 load(const uint16_t* p, __mmask16 mask) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p)), 16));
+  }
+  static void store(uint16_t* p, __m512 v) { ddp::store<16>(p, v); }
+};
+
 }  // namespace
 
 const WinogradKernels kWinogradF32 = Winograd<NumberF32, TilesOf4, TilesOf4>::kTable;
+const WinogradKernels kWinogradWide = Winograd<NumberWide, TilesOf4, TilesOf4>::kTable;
+const WeightKernels kDirectWeights1F32 = WeightProducts<NumberF32, SingleOutputs<1>>::kTable;
 const WeightKernels kDirectWeights3F32 = WeightProducts<NumberF32, SingleOutputs<3>>::kTable;
+const WeightKernels kDirectWeights1Wide = WeightProducts<NumberWide, SingleOutputs<1>>::kTable;
+const WeightKernels kDirectWeights3Wide = WeightProducts<NumberWide, SingleOutputs<3>>::kTable;
 
 }  // namespace ddp
