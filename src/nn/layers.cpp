@@ -228,10 +228,12 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, int index, bool input_g
   if (context.config.inference && is_dropout(spec)) return nullptr;
   Ops& ops = context.ops;
   switch (spec.kind) {
-    case LayerSpec::Kind::conv2d:
-      return std::make_unique<WeightLayer<Conv2d>>(
-          ops.conv2d(conv2d_desc(spec, input_gradient, format, context.dense), context.batch_sizes), spec,
-          spec.pooled && ops.pools_take_relu(), index, context);
+    case LayerSpec::Kind::conv2d: {
+      Conv2dDesc desc = conv2d_desc(spec, input_gradient, format, context.dense);
+      if (context.config.inference) desc.weight_gradient = desc.bias_gradient = false;
+      return std::make_unique<WeightLayer<Conv2d>>(ops.conv2d(desc, context.batch_sizes), spec,
+                                                   spec.pooled && ops.pools_take_relu(), index, context);
+    }
     case LayerSpec::Kind::linear: {
       const LinearDesc desc{.in_features = spec.input.c,
                             .out_features = spec.output.c,

@@ -2,7 +2,6 @@
 #include "device/cpu/device.h"
 #include "nn/init.h"
 #include "nn/model.h"
-#include "ops/cpu/instruction_set.h"
 #include "ops/cpu/ops.h"
 #include "tests/values.h"
 
@@ -161,9 +160,6 @@ void expect_same(const SlicedModel& one, const SlicedModel& other, double bound)
 class Slices : public ::testing::TestWithParam<Precision> {
  protected:
   Slices() : bf16_(GetParam() == Precision::bf16) {}
-  void SetUp() override {
-    if (bf16_ && best_instruction_set() != InstructionSet::v4) GTEST_SKIP() << "bf16 convolutions need AVX-512";
-  }
   double bound() const { return bf16_ ? 0.03 : 1e-4; }
 
   bool bf16_;

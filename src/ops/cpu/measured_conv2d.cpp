@@ -18,11 +18,55 @@ namespace {
 constexpr int kPasses = 3;
 constexpr const char* kNames[kPasses] = {"forward pass", "weight gradient", "input gradient"};
 
-DnnlConfig with(DnnlConfig config, const ConvAlgorithm& algorithm) {
-  if (algorithm.own != OwnKernels::suggested) config.widen = algorithm.widen;
+// For n samples.
+DnnlConfig with(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n,
+                const ConvAlgorithm& algorithm) {
+  if (algorithm.own == OwnKernels::suggested) return config;
+  config.widen = algorithm.widen;
+  // Where Winograd's algorithm can be ours, oneDNN's is slower and takes no slices.
+  config.own = OwnKernels::all;
+  if (algorithm.own != OwnKernels::all && own_passes(workers, config, desc, n).all) config.winograd = false;
   config.own = algorithm.own;
   return config;
 }
+
+}  // namespace
+
+int64_t ConvAlgorithm::number() const {
+  return own == OwnKernels::suggested ? 0 : static_cast<int64_t>(own) + (widen ? 3 : 0);
+}
+
+std::optional<ConvAlgorithm> ConvAlgorithm::of(int64_t number) {
+  if (number < 0 || number > 6) return std::nullopt;
+  if (number == 0) return ConvAlgorithm{};
+  return ConvAlgorithm{.widen = number > 3, .own = static_cast<OwnKernels>((number - 1) % 3 + 1)};
+}
+
+std::vector<ConvAlgorithm> conv_algorithms(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
+                                           int64_t n) {
+  std::vector<ConvAlgorithm> found;
+  const bool both = config.activations == DType::bf16 && multiplies_bf16(workers) && !uses_amx(config);
+  for (const bool widen : {config.widen, !config.widen}) {
+    if (widen != config.widen && !both) continue;
+    const auto passes = [&](OwnKernels own) {
+      DnnlConfig of = config;
+      of.widen = widen;
+      of.own = own;
+      return own_passes(workers, of, desc, n);
+    };
+    const auto first = std::ssize(found);
+    for (const auto& [own, wanted] :
+         {std::pair{OwnKernels::all, OwnPasses{true, true}}, std::pair{OwnKernels::weights, OwnPasses{false, true}},
+          std::pair{OwnKernels::none, OwnPasses{}}})
+      if (passes(own) == wanted) found.push_back({widen, own});
+    const OwnPasses suggested = passes(OwnKernels::suggested);
+    std::stable_partition(found.begin() + first, found.end(),
+                          [&](const ConvAlgorithm& algorithm) { return passes(algorithm.own) == suggested; });
+  }
+  return found;
+}
+
+namespace {
 
 // The passes of `desc` that have these flags.
 Conv2dDesc part_of(Conv2dDesc desc, const std::array<bool, kPasses>& passes) {
@@ -119,13 +163,16 @@ class Operands {
   Buffer x_, dx_, y_, dy_, weight_, dweight_, bias_, dbias_;
 };
 
-// Samples of a measurement: a large batch is measured in part.
-int64_t measured_samples(const Conv2dDesc& desc, int64_t n) {
+// Samples of a measurement: a large batch is measured in part, if that has the same algorithms.
+int64_t measured_samples(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
   constexpr int64_t kMost = int64_t{1} << 30;  // multiplications
   const ImageShape out = conv2d_output(desc);
   const int64_t sample = out.elements() * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
   const int64_t most = std::max<int64_t>(kMost / std::max<int64_t>(sample, 1), 1);
-  return n <= most ? n : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  const auto all = conv_algorithms(workers, config, desc, n);
+  auto samples = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  while (samples < n && conv_algorithms(workers, config, desc, samples) != all) samples *= 2;
+  return std::min(samples, n);
 }
 
 struct Candidate {
@@ -137,32 +184,42 @@ struct Candidate {
 // The algorithms of one convolution, which run in turns.
 class Trial {
  public:
-  // `widen`: only these factors.
-  Trial(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n,
-        std::optional<bool> widen) {
-    const int64_t samples = measured_samples(desc, n);
-    std::optional<Format> output;  // the default's
-    for (const ConvAlgorithm& algorithm : conv_algorithms(workers, config, desc, samples)) {
-      auto conv = make_blocked_conv2d(workers, with(config, algorithm), desc, std::span(&samples, 1));
-      if (!output) output = conv->output_format();
-      if (conv->output_format() == *output && algorithm.widen == widen.value_or(algorithm.widen))
-        candidates_.push_back({algorithm, std::move(conv)});
+  // `widen`: only these factors. Algorithms have the output format of the default, and slices where it has some: the
+  // model was planned for both.
+  Trial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, std::optional<bool> widen)
+      : widen_(widen) {
+    const std::vector<ConvAlgorithm> all = conv_algorithms(workers, config, desc, n);
+    if (all.size() < 2) return;
+    const int64_t samples = measured_samples(workers, config, desc, n);
+    config.scratch = std::make_shared<Scratch>(workers.device);
+    std::optional<Format> output;
+    bool slices = false;
+    for (const ConvAlgorithm& algorithm : all) {
+      auto conv = make_blocked_conv2d(workers, with(workers, config, desc, n, algorithm), desc, std::span(&samples, 1));
+      if (!output) {
+        output = conv->output_format();
+        slices = conv->slices().forward > 0;
+      }
+      if (conv->output_format() != *output || (slices && conv->slices().forward == 0)) continue;
+      if (algorithm.widen == widen.value_or(algorithm.widen)) candidates_.push_back({algorithm, std::move(conv)});
     }
     operands_.emplace(workers.device, desc, config.activations, *output, samples);
   }
 
-  // The fastest algorithm of a pass, or the default if that is nearly as fast. A single one is not measured.
+  // The fastest algorithm of a pass, or the default if that is nearly as fast. A single one is not measured: without
+  // others it has the number 0.
   MeasuredPass measure(const std::string& name, int pass) {
     constexpr double kHopeless = 1.3, kNearly = 1.05;
-    constexpr int kRounds = 3;  // the first one touches memory
+    constexpr int kRounds = 3;  // the first one touches memory, and does not count
     const std::vector<Candidate*> all = candidates_of(pass);
-    if (all.size() < 2) return {name, {}, {all.empty() ? 0 : all[0]->algorithm.number()}};
+    if (all.size() < 2) return {name, {}, {widen_ && !all.empty() ? all[0]->algorithm.number() : 0}};
     std::vector<Candidate*> tried = all;
     for (int round = 0; round < kRounds; ++round) {
       for (Candidate* const candidate : tried) {
         const double seconds = operands_->seconds(*candidate->conv, pass);
         candidate->seconds = round < 2 ? seconds : std::min(seconds, candidate->seconds);
       }
+      if (round == 0) continue;
       const double least = fastest(tried)->seconds;
       std::erase_if(tried, [&](const Candidate* candidate) { return candidate->seconds > kHopeless * least; });
     }
@@ -192,6 +249,7 @@ class Trial {
     return found;
   }
 
+  std::optional<bool> widen_;
   std::vector<Candidate> candidates_;
   std::optional<Operands> operands_;
 };
@@ -199,57 +257,28 @@ class Trial {
 // Whether the products of a convolution take most of its time.
 bool is_wide(const Conv2dDesc& desc) { return std::min(desc.input.c, desc.out_channels) / desc.groups >= 32; }
 
-// The factors of the fastest algorithm, if no algorithm with the others was nearly as fast.
-std::optional<bool> much_faster_factors(const MeasuredPass& pass) {
-  constexpr double kMuch = 1.25;
-  double least[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+}  // namespace
+
+// Counts passes for which both kinds of factors were measured.
+void ConvChooser::add_factors(const MeasuredPass& pass) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::array<double, 2> least{kNone, kNone};
   for (const auto& [number, microseconds] : pass.algorithms) {
     double& of = least[ConvAlgorithm::of(number)->widen];
     of = std::min(of, microseconds);
   }
-  if (std::max(least[0], least[1]) > 1e300 || std::max(least[0], least[1]) < kMuch * std::min(least[0], least[1]))
-    return {};
-  return least[1] < least[0];
+  if (std::ranges::max(least) == kNone) return;
+  for (const size_t widen : {0, 1}) of_factors_[widen] += least[widen];
 }
 
-}  // namespace
-
-int64_t ConvAlgorithm::number() const {
-  return own == OwnKernels::suggested ? 0 : static_cast<int64_t>(own) + (widen ? 3 : 0);
-}
-
-std::optional<ConvAlgorithm> ConvAlgorithm::of(int64_t number) {
-  if (number < 0 || number > 6) return std::nullopt;
-  if (number == 0) return ConvAlgorithm{};
-  return ConvAlgorithm{.widen = number > 3, .own = static_cast<OwnKernels>((number - 1) % 3 + 1)};
-}
-
-std::vector<ConvAlgorithm> conv_algorithms(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
-                                           int64_t n) {
-  std::vector<ConvAlgorithm> found;
-  const bool both = config.activations == DType::bf16 && multiplies_bf16(workers) && !uses_amx(config);
-  for (const bool widen : {config.widen, !config.widen}) {
-    if (widen != config.widen && !both) continue;
-    const auto passes = [&](OwnKernels own) {
-      DnnlConfig of = config;
-      of.widen = widen;
-      of.own = own;
-      return own_passes(workers, of, desc, n);
-    };
-    const auto first = std::ssize(found);
-    for (const auto& [own, wanted] :
-         {std::pair{OwnKernels::all, OwnPasses{true, true}}, std::pair{OwnKernels::weights, OwnPasses{false, true}},
-          std::pair{OwnKernels::none, OwnPasses{}}})
-      if (passes(own) == wanted) found.push_back({widen, own});
-    const OwnPasses suggested = passes(OwnKernels::suggested);
-    std::stable_partition(found.begin() + first, found.end(),
-                          [&](const ConvAlgorithm& algorithm) { return passes(algorithm.own) == suggested; });
-  }
-  return found;
+std::optional<bool> ConvChooser::faster_factors(double times) const {
+  if (std::ranges::max(of_factors_) <= times * std::ranges::min(of_factors_)) return std::nullopt;
+  return of_factors_[1] < of_factors_[0];
 }
 
 ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          int64_t n) {
+  constexpr double kMuch = 1.25;  // then the other factors are not tried any more
   std::optional<Trial> trial;
   Choice choice{};
   const auto first_with = [&](bool widen) {
@@ -265,15 +294,15 @@ ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfi
     const auto known = measuring_.known.find(name);
     if (known != measuring_.known.end() && !known->second.empty()) fastest_.try_emplace(name, known->second[0]);
     if (!fastest_.contains(name)) {
-      if (since_first_ && since_first_->seconds() >= measuring_.seconds) {
-        if (widen_) choice[pass] = first_with(*widen_);
+      if ((since_first_ ? since_first_->seconds() : 0) >= measuring_.seconds) {
+        if (const auto widen = faster_factors(1)) choice[pass] = first_with(*widen);
         continue;
       }
-      if (!trial) trial.emplace(workers, config, desc, n, widen_);
+      if (!trial) trial.emplace(workers, config, desc, n, faster_factors(kMuch));
       if (!since_first_) since_first_.emplace();
       const MeasuredPass measured = trial->measure(name, pass);
       fastest_[name] = measured.fastest[0];
-      if (!widen_ && is_wide(desc)) widen_ = much_faster_factors(measured);
+      if (is_wide(desc)) add_factors(measured);
       if (measuring_.measured && measured.algorithms.size() > 1) measuring_.measured(measured);
     }
     choice[pass] = fastest_[name];
@@ -288,7 +317,7 @@ std::unique_ptr<Conv2d> ConvChooser::make(const Workers& workers, const DnnlConf
   Choice choice{};
   if (desc.weight_gradient) {
     const bool decided = measuring_.decided && measuring_.decided();
-    if (!decided && measuring_.seconds > 0) choice = measure(workers, config, desc, n);
+    if (!decided) choice = measure(workers, config, desc, n);
     if (measuring_.agree) measuring_.agree(choice);
   }
   if (!desc.input_gradient) choice[2] = choice[0];
@@ -310,7 +339,8 @@ std::unique_ptr<Conv2d> ConvChooser::make(const Workers& workers, const DnnlConf
     if (first < pass) continue;
     std::array<bool, kPasses> same;
     std::ranges::transform(algorithms, same.begin(), [&](const auto& other) { return other == algorithms[pass]; });
-    plans.push_back(make_blocked_conv2d(workers, with(config, algorithms[pass]), part_of(desc, same), batch_sizes));
+    plans.push_back(make_blocked_conv2d(workers, with(workers, config, desc, n, algorithms[pass]), part_of(desc, same),
+                                        batch_sizes));
     if (plans.back()->output_format() != suggested->output_format()) return suggested;
   }
   return plans.size() == 1 ? std::move(plans[0]) : std::make_unique<CombinedConv2d>(std::move(plans), plan_of);

@@ -37,21 +37,25 @@ class ConvChooser {
  public:
   explicit ConvChooser(const Measuring& measuring) : measuring_(measuring) {}
 
-  // make_blocked_conv2d() with the algorithm of each pass that is the fastest for the largest batch. Those that have no
-  // weight gradient, as those of inference, and those of which nothing is known have the default. Collective for
-  // convolutions with a weight gradient.
+  // make_blocked_conv2d() with the algorithm of each pass that is the fastest for the largest batch, or nearly so.
+  // Convolutions without a weight gradient, as those of inference, and those that nothing is known of have the default.
+  // Collective for convolutions with a weight gradient: rank 0 decides, and a rank that lacks its algorithm has the
+  // default.
   std::unique_ptr<Conv2d> make(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                std::span<const int64_t> batch_sizes);
 
  private:
   using Choice = std::array<int64_t, 3>;  // ConvAlgorithm::number of forward pass, weight and input gradient
 
+  void add_factors(const MeasuredPass& pass);
+  // Whether widened factors (true) or those of the activations (false) were faster by more than `times`; none: neither.
+  std::optional<bool> faster_factors(double times) const;
   Choice measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n);
 
   Measuring measuring_;
   std::map<std::string, int64_t> fastest_;  // by the name of a pass
   std::optional<Stopwatch> since_first_;    // since the first measurement
-  std::optional<bool> widen_;               // the factors that were much faster
+  std::array<double, 2> of_factors_{};      // microseconds of the fastest algorithms, by ConvAlgorithm::widen
 };
 
 }  // namespace ddp

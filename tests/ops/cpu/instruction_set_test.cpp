@@ -95,7 +95,5 @@ TEST(InstructionSetOfProcessor, RefusesALargerSet) {
   }
 }
 
-// bf16 convolutions of oneDNN need AVX-512.
-
 }  // namespace
 }  // namespace ddp::testing

@@ -73,7 +73,7 @@ TEST_F(EqualOptions, BatchNormsDependOnTheRanksWithoutSyncBn) {
 // Only the convolutions of a network such as resnet18 suit Winograd's algorithm. The loss of the second step depends on
 // the gradients of the first.
 TEST_F(EqualOptions, ConvDirectChangesLossesByRoundingOnly) {
-  const std::string options = "--model resnet18 --batch-size 2 --max-steps 2 --lr 0.01 ";
+  const std::string options = "--model resnet18 --batch-size 2 --max-steps 2 --lr 0.01 --engine-seconds 0 ";
   const Run &direct = run(options + "--conv direct"), &automatic = run(options);
   const auto losses = direct.steps<double>("loss"), others = automatic.steps<double>("loss");
   for (const size_t step : {0, 1}) EXPECT_NEAR(losses.at(step), others.at(step), 1e-3 * others.at(step));

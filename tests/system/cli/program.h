@@ -40,7 +40,7 @@ inline Outcome program(int ranks, const std::string& arguments) {
   return shell(fmt::format("CUDA_VISIBLE_DEVICES= timeout -k 5 400 {} {}", run, arguments));
 }
 
-// Without AVX-512, oneDNN offers neither bf16 nor Winograd's algorithm for f32.
+// Without AVX-512, there is no Winograd's algorithm.
 inline bool has_avx512() {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
