@@ -12,6 +12,10 @@
 #include <limits>
 #include <utility>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace ddp {
 namespace {
 
@@ -205,6 +209,16 @@ class Trial {
     }
     operands_.emplace(workers.device, desc, config.activations, *output, samples);
   }
+
+  ~Trial() {
+    candidates_.clear();
+    operands_.reset();
+#ifdef __GLIBC__
+    malloc_trim(0);  // else this memory stays, beside the model's
+#endif
+  }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
 
   // The fastest algorithm of a pass, or the default if that is nearly as fast. A single one is not measured: without
   // others it has the number 0.
