@@ -335,8 +335,8 @@ std::unique_ptr<Conv2d> ConvChooser::make(const Workers& workers, const DnnlConf
     if (measuring_.agree) measuring_.agree(choice);
   }
   if (!desc.input_gradient) choice[2] = choice[0];
-  auto suggested = make_blocked_conv2d(workers, config, desc, batch_sizes);
-  if (choice == Choice{}) return suggested;
+  const auto suggested = [&] { return make_blocked_conv2d(workers, config, desc, batch_sizes); };
+  if (choice == Choice{}) return suggested();
 
   // Rank 0, or the run that made the choice, may have had another processor.
   const std::vector<ConvAlgorithm> possible = conv_algorithms(workers, config, desc, n);
@@ -345,6 +345,7 @@ std::unique_ptr<Conv2d> ConvChooser::make(const Workers& workers, const DnnlConf
     const auto chosen = ConvAlgorithm::of(choice[pass]);
     if (chosen && std::ranges::find(possible, *chosen) != possible.end()) algorithms[pass] = *chosen;
   }
+  const Format output = suggested()->output_format();
   std::vector<std::unique_ptr<Conv2d>> plans;
   std::array<size_t, kPasses> plan_of{};
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -355,7 +356,7 @@ std::unique_ptr<Conv2d> ConvChooser::make(const Workers& workers, const DnnlConf
     std::ranges::transform(algorithms, same.begin(), [&](const auto& other) { return other == algorithms[pass]; });
     plans.push_back(make_blocked_conv2d(workers, with(workers, config, desc, n, algorithms[pass]), part_of(desc, same),
                                         batch_sizes));
-    if (plans.back()->output_format() != suggested->output_format()) return suggested;
+    if (plans.back()->output_format() != output) return suggested();
   }
   return plans.size() == 1 ? std::move(plans[0]) : std::make_unique<CombinedConv2d>(std::move(plans), plan_of);
 }
