@@ -24,7 +24,7 @@ struct PlannedStage {
   int from = LayerSpec::kImage, skip = LayerSpec::kNone;
   bool saves_input = false, saves_output = false;  // whether its backward reads them
   bool has_gradient = false;
-  bool separates_skip = false;        // the gradient of `skip` has memory of its own
+  bool separates_skip = false;        // the gradient of `skip` has its own memory
   SliceSamples slices = {};           // the smallest ones that it takes, as Conv2d::slices()
   bool sums = false;                  // has sums over the whole batch, before its forward and its backward
   bool recomputes = false;            // the backward pass may compute its value again, from `from` alone

@@ -14,7 +14,7 @@ namespace ddp {
 using AgreeFn = std::function<void(std::span<int64_t>)>;
 
 // The algorithms that were measured for a pass of a convolution or of attention, in the order of their times: cuDNN's
-// engines, once for each of their settings, or the algorithms of ops/cpu/measured_conv2d.h. None: no engine computes
+// engines, once for each of their settings, or the algorithms of ops/cpu/conv_algorithm.h. None: no engine computes
 // this pass of attention, and our kernel does.
 struct MeasuredPass {
   struct Algorithm {

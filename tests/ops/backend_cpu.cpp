@@ -1,6 +1,6 @@
 #include "ops/cpu/blocked_conv2d.h"
 #include "ops/cpu/conv2d.h"
-#include "ops/cpu/measured_conv2d.h"
+#include "ops/cpu/conv_algorithm.h"
 #include "ops/cpu/ops.h"
 #include "tests/ops/backend.h"
 
@@ -76,10 +76,7 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
       if (backend.forced) continue;
       for (const bool amx : {false, true}) {
         if (amx && (type != DType::bf16 || !offers_amx())) continue;
-        DnnlConfig config{.activations = type,
-                          .scratch = nullptr,
-                          .amx = amx,
-                          .widen = type == DType::bf16 && !multiplies_bf16(workers)};
+        DnnlConfig config{.activations = type, .scratch = nullptr, .amx = amx, .widen = must_widen(workers, type)};
         for (const auto& [widen, own] : conv_algorithms(workers, config, desc, n)) {
           if (amx && own == OwnKernels::none) continue;  // the same as without it
           config.widen = widen;

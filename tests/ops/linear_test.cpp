@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(, Linear, on_each_backend(kLinearCases), kCaseName);
 
 TEST_P(Linear, AgreesWithTheReference) {
   const bool dense = c.dense || c.positions > 1;
-  if (dense && !convolves(backend)) GTEST_SKIP() << "this processor cannot convolve in bf16";
+  if (dense && !convolves(backend)) GTEST_SKIP() << "a forced set convolves in f32 only";
   LinearDesc desc{.in_features = c.h * c.w * c.c / c.positions,
                   .out_features = c.out,
                   .input_format = {},

@@ -39,6 +39,11 @@ int64_t weight_slice(const Conv2dDesc& desc, DType activations);
 // for AVX-512.
 bool multiplies_bf16(const Workers& workers);
 
+// DnnlConfig::widen where there is no choice.
+inline bool must_widen(const Workers& workers, DType activations) {
+  return activations == DType::bf16 && !multiplies_bf16(workers);
+}
+
 // Whether our kernels for AMX can run: has_amx(), and oneDNN has AMX too. Else it would not have their format.
 bool offers_amx();
 

@@ -141,9 +141,16 @@ void Execution::convert(const Operand& operand) const {
                 });
 }
 
+// From the caller's memory to the scratch for an input, else back. `mode` holds for gradients.
+void Execution::copy(Operand& o, Gradient mode) const {
+  if (o.converts) return convert(o);
+  const bool adds = o.role == Role::gradient && mode == Gradient::add, in = o.role == Role::input;
+  (adds ? o.reorder_adding : o.reorder).execute(context_->stream, in ? o.ours : o.staged, in ? o.staged : o.ours);
+  context_->workers.device.poll();
+}
+
 void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
   dnnl::stream& stream = context_->stream;
-  const Device& device = context_->workers.device;
   for (const auto& [id, data] : addresses) {
     const auto named = [id = id](const Operand& o) { return o.id == id; };
     const auto operand = std::find_if(operands_.begin(), operands_.end(), named);
@@ -157,28 +164,14 @@ void Execution::run(std::initializer_list<Address> addresses, Gradient mode) {
     if (o.packed) arguments_[i + 1].memory = o.packed->use().get();
     if (!o.is_staged()) continue;
     o.staged.set_data_handle(scratch + o.scratch_offset);
-    if (o.role != Role::input) continue;
-    if (o.converts) {
-      convert(o);
-      continue;
-    }
-    o.reorder.execute(stream, o.ours, o.staged);
-    device.poll();
+    if (o.role == Role::input) copy(o, mode);
   }
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data()),
       "oneDNN cannot run a convolution");
-  device.poll();
-  for (Operand& o : operands_) {
-    if (!o.is_staged() || o.role == Role::input) continue;
-    if (o.converts) {
-      convert(o);
-      continue;
-    }
-    (o.role == Role::gradient && mode == Gradient::add ? o.reorder_adding : o.reorder)
-        .execute(stream, o.staged, o.ours);
-    device.poll();
-  }
+  context_->workers.device.poll();
+  for (Operand& o : operands_)
+    if (o.is_staged() && o.role != Role::input) copy(o, mode);
   stream.wait();
 }
 

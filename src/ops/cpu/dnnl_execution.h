@@ -75,6 +75,7 @@ class Execution {
   };
   void add(int id, Role role, const dnnl::memory::desc& ours, const dnnl::memory::desc& wanted);
   void convert(const Operand& operand) const;
+  void copy(Operand& operand, Gradient mode) const;
   size_t reserve(size_t bytes);
 
   Context* context_;

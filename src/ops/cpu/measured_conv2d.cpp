@@ -1,76 +1,19 @@
 #include "ops/cpu/measured_conv2d.h"
 
-#include "core/bf16.h"
 #include "core/error.h"
-#include "device/buffer.h"
-#include "device/tensor.h"
 #include "ops/conv2d_text.h"
 #include "ops/cpu/blocked_conv2d.h"
+#include "ops/cpu/conv_trial.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 namespace ddp {
 namespace {
 
 constexpr int kPasses = 3;
 constexpr const char* kNames[kPasses] = {"forward pass", "weight gradient", "input gradient"};
-
-// For n samples.
-DnnlConfig with(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n,
-                const ConvAlgorithm& algorithm) {
-  if (algorithm.own == OwnKernels::suggested) return config;
-  config.widen = algorithm.widen;
-  // Where Winograd's algorithm can be ours, oneDNN's is slower and takes no slices.
-  config.own = OwnKernels::all;
-  if (algorithm.own != OwnKernels::all && own_passes(workers, config, desc, n).all) config.winograd = false;
-  config.own = algorithm.own;
-  return config;
-}
-
-}  // namespace
-
-int64_t ConvAlgorithm::number() const {
-  return own == OwnKernels::suggested ? 0 : static_cast<int64_t>(own) + (widen ? 3 : 0);
-}
-
-std::optional<ConvAlgorithm> ConvAlgorithm::of(int64_t number) {
-  if (number < 0 || number > 6) return std::nullopt;
-  if (number == 0) return ConvAlgorithm{};
-  return ConvAlgorithm{.widen = number > 3, .own = static_cast<OwnKernels>((number - 1) % 3 + 1)};
-}
-
-std::vector<ConvAlgorithm> conv_algorithms(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
-                                           int64_t n) {
-  std::vector<ConvAlgorithm> found;
-  const bool both = config.activations == DType::bf16 && multiplies_bf16(workers) && !uses_amx(config);
-  for (const bool widen : {config.widen, !config.widen}) {
-    if (widen != config.widen && !both) continue;
-    const auto passes = [&](OwnKernels own) {
-      DnnlConfig of = config;
-      of.widen = widen;
-      of.own = own;
-      return own_passes(workers, of, desc, n);
-    };
-    const auto first = std::ssize(found);
-    for (const auto& [own, wanted] :
-         {std::pair{OwnKernels::all, OwnPasses{true, true}}, std::pair{OwnKernels::weights, OwnPasses{false, true}},
-          std::pair{OwnKernels::none, OwnPasses{}}})
-      if (passes(own) == wanted) found.push_back({widen, own});
-    const OwnPasses suggested = passes(OwnKernels::suggested);
-    std::stable_partition(found.begin() + first, found.end(),
-                          [&](const ConvAlgorithm& algorithm) { return passes(algorithm.own) == suggested; });
-  }
-  return found;
-}
-
-namespace {
 
 // The passes of `desc` that have these flags.
 Conv2dDesc part_of(Conv2dDesc desc, const std::array<bool, kPasses>& passes) {
@@ -117,157 +60,6 @@ class CombinedConv2d final : public Conv2d {
   Conv2d &forward_, &weights_, &data_;
 };
 
-// Operands of one convolution, with values of usual sizes.
-class Operands {
- public:
-  Operands(Device& device, const Conv2dDesc& desc, DType type, const Format& output, int64_t n)
-      : desc_(desc), n_(n), type_(type), output_(output) {
-    const int64_t kernel = desc.window.kernel;
-    const int64_t weights = kernel * kernel * desc.input.c / desc.groups * desc.out_channels;
-    for (Buffer* const image : {&x_, &dx_}) *image = filled(device, type, stored_elements(in(), desc.input_format));
-    for (Buffer* const image : {&y_, &dy_}) *image = filled(device, type, stored_elements(out(), output));
-    for (Buffer* const flat : {&weight_, &dweight_}) *flat = filled(device, DType::f32, weights);
-    for (Buffer* const flat : {&bias_, &dbias_}) *flat = filled(device, DType::f32, desc.out_channels);
-  }
-
-  // Weights change with each step, so each run packs them again.
-  double seconds(Conv2d& conv, int pass) const {
-    const Tensor x{x_.data(), in(), desc_.input_format, type_}, dx{dx_.data(), in(), desc_.input_format, type_},
-        y{y_.data(), out(), output_, type_}, dy{dy_.data(), out(), output_, type_};
-    const Stopwatch watch;
-    conv.bind({weight_.as<float>()}, {desc_.bias ? bias_.as<float>() : nullptr});
-    if (pass == 0) conv.forward(x, y);
-    if (pass == 1)
-      conv.backward_weight(x, y, dy, dweight_.as<float>(), sums_bias(desc_) ? dbias_.as<float>() : nullptr,
-                           Gradient::overwrite);
-    if (pass == 2) conv.backward_input(dy, dx);
-    return watch.seconds();
-  }
-
- private:
-  Shape in() const { return {n_, desc_.input}; }
-  Shape out() const { return {n_, conv2d_output(desc_)}; }
-
-  static Buffer filled(Device& device, DType type, int64_t count) {
-    Buffer buffer(device, static_cast<size_t>(count) * size_of(type));
-    for (int64_t i = 0; i < count; ++i) {
-      const float value = static_cast<float>(i * 37 % 101 - 50) / 64;
-      if (type == DType::f32)
-        buffer.as<float>()[i] = value;
-      else
-        buffer.as<uint16_t>()[i] = bf16_of_float(value);
-    }
-    return buffer;
-  }
-
-  Conv2dDesc desc_;
-  int64_t n_;
-  DType type_;
-  Format output_;
-  Buffer x_, dx_, y_, dy_, weight_, dweight_, bias_, dbias_;
-};
-
-// Samples of a measurement: a large batch is measured in part, if that has the same algorithms.
-int64_t measured_samples(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
-  constexpr int64_t kMost = int64_t{1} << 30;  // multiplications
-  const ImageShape out = conv2d_output(desc);
-  const int64_t sample = out.elements() * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
-  const int64_t most = std::max<int64_t>(kMost / std::max<int64_t>(sample, 1), 1);
-  const auto all = conv_algorithms(workers, config, desc, n);
-  auto samples = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
-  while (samples < n && conv_algorithms(workers, config, desc, samples) != all) samples *= 2;
-  return std::min(samples, n);
-}
-
-struct Candidate {
-  ConvAlgorithm algorithm;
-  std::unique_ptr<Conv2d> conv;
-  double seconds = 0;
-};
-
-// The algorithms of one convolution, which run in turns.
-class Trial {
- public:
-  // `widen`: only these factors. Algorithms have the output format of the default, and slices where it has some: the
-  // model was planned for both.
-  Trial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, std::optional<bool> widen)
-      : widen_(widen) {
-    const std::vector<ConvAlgorithm> all = conv_algorithms(workers, config, desc, n);
-    if (all.size() < 2) return;
-    const int64_t samples = measured_samples(workers, config, desc, n);
-    config.scratch = std::make_shared<Scratch>(workers.device);
-    std::optional<Format> output;
-    bool slices = false;
-    for (const ConvAlgorithm& algorithm : all) {
-      auto conv = make_blocked_conv2d(workers, with(workers, config, desc, n, algorithm), desc, std::span(&samples, 1));
-      if (!output) {
-        output = conv->output_format();
-        slices = conv->slices().forward > 0;
-      }
-      if (conv->output_format() != *output || (slices && conv->slices().forward == 0)) continue;
-      if (algorithm.widen == widen.value_or(algorithm.widen)) candidates_.push_back({algorithm, std::move(conv)});
-    }
-    operands_.emplace(workers.device, desc, config.activations, *output, samples);
-  }
-
-  ~Trial() {
-    candidates_.clear();
-    operands_.reset();
-#ifdef __GLIBC__
-    malloc_trim(0);  // else this memory stays, beside the model's
-#endif
-  }
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
-
-  // The fastest algorithm of a pass, or the default if that is nearly as fast. A single one is not measured: without
-  // others it has the number 0.
-  MeasuredPass measure(const std::string& name, int pass) {
-    constexpr double kHopeless = 1.3, kNearly = 1.05;
-    constexpr int kRounds = 3;  // the first one touches memory, and does not count
-    const std::vector<Candidate*> all = candidates_of(pass);
-    if (all.size() < 2) return {name, {}, {widen_ && !all.empty() ? all[0]->algorithm.number() : 0}};
-    std::vector<Candidate*> tried = all;
-    for (int round = 0; round < kRounds; ++round) {
-      for (Candidate* const candidate : tried) {
-        const double seconds = operands_->seconds(*candidate->conv, pass);
-        candidate->seconds = round < 2 ? seconds : std::min(seconds, candidate->seconds);
-      }
-      if (round == 0) continue;
-      const double least = fastest(tried)->seconds;
-      std::erase_if(tried, [&](const Candidate* candidate) { return candidate->seconds > kHopeless * least; });
-    }
-    const bool keeps_default = tried[0] == all[0] && tried[0]->seconds <= kNearly * fastest(tried)->seconds;
-    MeasuredPass measured{name, {}, {(keeps_default ? tried[0] : fastest(tried))->algorithm.number()}};
-    for (const Candidate* const candidate : all)
-      measured.algorithms.push_back({candidate->algorithm.number(), candidate->seconds * 1e6});
-    std::ranges::stable_sort(measured.algorithms, {}, &MeasuredPass::Algorithm::microseconds);
-    return measured;
-  }
-
- private:
-  static Candidate* fastest(const std::vector<Candidate*>& tried) {
-    return *std::ranges::min_element(tried, {}, &Candidate::seconds);
-  }
-
-  // Outputs and input gradients are oneDNN's unless all passes are ours.
-  std::vector<Candidate*> candidates_of(int pass) {
-    std::vector<Candidate*> found;
-    for (Candidate& candidate : candidates_) {
-      const auto same = [&](const Candidate* other) {
-        return other->algorithm.widen == candidate.algorithm.widen && other->algorithm.own != OwnKernels::all &&
-               candidate.algorithm.own != OwnKernels::all;
-      };
-      if (pass == 1 || std::ranges::none_of(found, same)) found.push_back(&candidate);
-    }
-    return found;
-  }
-
-  std::optional<bool> widen_;
-  std::vector<Candidate> candidates_;
-  std::optional<Operands> operands_;
-};
-
 // Whether the products of a convolution take most of its time.
 bool is_wide(const Conv2dDesc& desc) { return std::min(desc.input.c, desc.out_channels) / desc.groups >= 32; }
 
@@ -293,7 +85,7 @@ std::optional<bool> ConvChooser::faster_factors(double times) const {
 ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          int64_t n) {
   constexpr double kMuch = 1.25;  // then the other factors are not tried any more
-  std::optional<Trial> trial;
+  std::optional<ConvTrial> trial;
   Choice choice{};
   const auto first_with = [&](bool widen) {
     for (const ConvAlgorithm& algorithm : conv_algorithms(workers, config, desc, n))
@@ -354,8 +146,8 @@ std::unique_ptr<Conv2d> ConvChooser::make(const Workers& workers, const DnnlConf
     if (first < pass) continue;
     std::array<bool, kPasses> same;
     std::ranges::transform(algorithms, same.begin(), [&](const auto& other) { return other == algorithms[pass]; });
-    plans.push_back(make_blocked_conv2d(workers, with(workers, config, desc, n, algorithms[pass]), part_of(desc, same),
-                                        batch_sizes));
+    plans.push_back(make_blocked_conv2d(workers, config_of(workers, config, desc, n, algorithms[pass]),
+                                        part_of(desc, same), batch_sizes));
     if (plans.back()->output_format() != output) return suggested();
   }
   return plans.size() == 1 ? std::move(plans[0]) : std::make_unique<CombinedConv2d>(std::move(plans), plan_of);

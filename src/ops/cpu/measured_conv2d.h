@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/stopwatch.h"
-#include "ops/cpu/conv2d.h"
+#include "ops/cpu/conv_algorithm.h"
 #include "ops/measuring.h"
 
 #include <array>
@@ -14,23 +14,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace ddp {
-
-// How a pass is computed. Runs keep the number.
-struct ConvAlgorithm {
-  bool widen = false;                      // DnnlConfig::widen
-  OwnKernels own = OwnKernels::suggested;  // not `suggested`, but for the number 0: not measured
-
-  int64_t number() const;
-  static std::optional<ConvAlgorithm> of(int64_t number);  // nullopt: there is none
-  bool operator==(const ConvAlgorithm&) const = default;
-};
-
-// The algorithms that this rank has for n samples, the default first.
-std::vector<ConvAlgorithm> conv_algorithms(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
-                                           int64_t n);
 
 // Chooses the algorithms of the convolutions of a rank.
 class ConvChooser {

@@ -11,7 +11,7 @@ CpuOps::CpuOps(Device& device, const CpuOpsConfig& config)
       activations_(config.precision == Precision::bf16 ? DType::bf16 : DType::f32),
       slice_bytes_(config.slice_bytes),
       dnnl_{activations_, config.winograd, std::make_shared<Scratch>(device), config.amx,
-            activations_ == DType::bf16 && !multiplies_bf16(workers_)},
+            must_widen(workers_, activations_)},
       chooser_(config.measuring) {
   require(config.threads >= 1, Exit::usage, "{} compute threads: use at least 1", config.threads);
   require(config.precision != Precision::tf32, Exit::usage, "the CPU supports fp32 and bf16, but not tf32");

@@ -134,7 +134,7 @@ void expect_same_results_of_threads(const TestedKernels& tested) {
                           .out_channels = 96,
                           .window = {3, stride, 1},
                           .relu = true};
-    const bool widen = type == DType::bf16 && !multiplies_bf16(workers);
+    const bool widen = must_widen(workers, type);
     const OwnPasses own = own_passes(workers, {type, true, nullptr, tested.amx, widen}, desc, 150);
     ASSERT_EQ(own, (OwnPasses{.all = stride == 1, .weights = true}));
     const auto one = results_of(desc, 150, 1, tested.precision, true, tested.amx);

@@ -33,10 +33,7 @@ class MeasuredConv2d : public ::testing::TestWithParam<Precision> {
 
   // Without AMX, whose activations are dense.
   DnnlConfig config() const {
-    return {.activations = type(),
-            .scratch = nullptr,
-            .amx = false,
-            .widen = type() == DType::bf16 && !multiplies_bf16(workers)};
+    return {.activations = type(), .scratch = nullptr, .amx = false, .widen = must_widen(workers, type())};
   }
 
   static Conv2dDesc desc() {
