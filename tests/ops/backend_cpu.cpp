@@ -87,10 +87,11 @@ void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, i
             config.winograd = winograd;
             SCOPED_TRACE(
                 fmt::format("widen {}, own {}, Winograd {}, AMX {}", widen, static_cast<int>(own), winograd, amx));
-            // Winograd in bf16 rounds its transformed inputs.
-            const bool coarse = type == DType::bf16 && own == OwnKernels::all && !widen && !amx;
-            check(*make_blocked_conv2d(workers, config, desc, sizes), format,
-                  coarse ? kBf16Winograd : ConvBounds{backend.products});
+            const bool tiles = own == OwnKernels::all && !amx;
+            ConvBounds bounds{backend.products};
+            if (tiles) bounds = type == DType::bf16 && !widen ? kBf16Winograd : kF32Winograd;
+            if (tiles && type == DType::bf16 && widen) bounds.activations = backend.products;
+            check(*make_blocked_conv2d(workers, config, desc, sizes), format, bounds);
           }
         }
       }

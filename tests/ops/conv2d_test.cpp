@@ -38,10 +38,13 @@ const Conv2dCase kConv2dCases[] = {
     {2, 5, 6, 3, 5, 3, 1, {0, 2, 1, 0}, false, false, On::cpu},
     {9, 8, 8, 16, 32, 3, 1, 1, true, true, On::cpu},  // oneDNN supports it
     {5, 9, 9, 32, 16, 3, 2, 1, false, true, On::cpu},
+    {6, 27, 29, 32, 32, 3, 2, 1, true, false, On::cpu},  // Winograd's tiles of 7 x 7 with stride 2
+    {4, 14, 16, 32, 64, 3, 2, {1, 1, 0, 0}, false, true, On::cpu},
+    {70, 6, 7, 64, 32, 3, 2, {1, 1, 2, 1}, false, true, On::cpu},  // and of 4 x 4
     {5, 8, 8, 16, 16, 3, 2, {0, 0, 1, 1}, true, false, On::cpu},
     {7, 28, 28, 1, 64, 3, 1, 1, false, true, On::cpu},  // ResNet-18's
     {5, 14, 14, 32, 64, 1, 2, 0, false, false, On::cpu},
-    {1, 28, 28, 32, 32, 3, 1, 1, false, true, On::cpu},  // Winograd supports it
+    {1, 28, 28, 32, 32, 3, 1, 1, false, true, On::cpu},  // Winograd supports it, in tiles of 7 x 7
     {3, 15, 13, 32, 48, 3, 1, 0, true, true, On::cpu},
     {25, 3, 4, 48, 32, 3, 1, 1, true, false, On::cpu},
     {2, 14, 14, 32, 32, 3, 1, {0, 1, 1, 0}, false, true, On::cpu},  // asymmetric padding, Winograd
@@ -289,9 +292,10 @@ class Conv2dPlan : public BackendTest {
   void expect_results_in(const Conv2dDesc& desc, std::span<const int64_t> sizes, int64_t larger) {
     SCOPED_TRACE(text_of(desc.input_format));
     const auto plain = reference->conv2d(desc, {});
-    const bool coarse = backend.kind == Backend::Kind::cpu && type == DType::bf16 && desc.window.stride == 1 &&
-                        desc.input_format != Format{};
-    const ConvBounds bounds = coarse ? kBf16Winograd : ConvBounds{backend.products};
+    const bool coarse = backend.kind == Backend::Kind::cpu && desc.input_format != Format{};
+    const ConvBounds bounds = !coarse               ? ConvBounds{backend.products}
+                              : type == DType::bf16 ? kBf16Winograd
+                                                    : kF32Winograd;
     const auto conv = ops->conv2d(desc, sizes), other = ops->conv2d(desc, {&larger, 1});
     const auto expect_results = [&](int64_t n, uint64_t seed) {
       SCOPED_TRACE(fmt::format("{} samples, weights {}", n, seed));

@@ -15,9 +15,25 @@ namespace ddp {
 #ifdef DDP_X86_KERNELS
 namespace {
 
-const WinogradKernels& tile_kernels(const DnnlConfig& config) {
-  if (config.widen) return kWinogradWide;
-  return uses_amx(config) ? kAmxOutputs3 : config.activations == DType::bf16 ? kWinogradBf16 : kWinogradF32;
+std::span<const TileKernels* const> tables_of(const DnnlConfig& config) {
+  static constexpr const TileKernels *kF32[] = {&kTiles4F32, &kTiles7F32, &kStrided4F32, &kStrided7F32},
+                                     *kWide[] = {&kTiles4Wide, &kTiles7Wide, &kStrided4Wide, &kStrided7Wide},
+                                     *kBf16[] = {&kTiles2Bf16, &kStrided2Bf16}, *kAmx[] = {&kAmx3};
+  if (config.widen) return kWide;
+  if (uses_amx(config)) return kAmx;
+  if (config.activations == DType::bf16) return kBf16;
+  return kF32;
+}
+
+// The kernels for this stride with the fewest products, or null.
+const TileKernels* tile_kernels(const DnnlConfig& config, const Conv2dDesc& desc) {
+  const TileKernels* best = nullptr;
+  const auto products = [out = conv2d_output(desc)](const TileKernels* kernels) {
+    return kernels->forward.products * count_tiles(kernels->forward.tile, out, 1);
+  };
+  for (const TileKernels* const kernels : tables_of(config))
+    if (kernels->stride == desc.window.stride && (!best || products(kernels) < products(best))) best = kernels;
+  return best;
 }
 
 const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
@@ -27,10 +43,13 @@ const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
   return kernel == 1 ? kDirectWeights1Bf16 : kDirectWeights3Bf16;
 }
 
-// Not if most outputs of a tile are outside the image.
-bool fills_tiles(int64_t tile, int64_t products, const ImageShape& out) {
-  return 3 * products * count_tiles(tile, out, 1) <= 2 * 9 * out.h * out.w;
+// Whether tiles save this share of the products of the direct algorithm or more. They do not if most outputs of a tile
+// are outside the image.
+bool saves(double share, int64_t tile, int64_t products, const ImageShape& out) {
+  return static_cast<double>(products * count_tiles(tile, out, 1)) <=
+         (1 - share) * static_cast<double>(9 * out.h * out.w);
 }
+constexpr double kSurely = 0.33, kPerhaps = 0.25;  // for the choice by the shape, and for a choice by measurement
 
 class BlockedConv2d final : public Conv2d {
  public:
@@ -47,14 +66,13 @@ class BlockedConv2d final : public Conv2d {
         fallback_(std::move(fallback)) {
     DDP_EXPECT(!fallback_ || fallback_->output_format() == output_format());
     const OwnPasses own = planned_.rbegin()->second;  // the largest size has all passes of ours
-    const WinogradKernels& kernels = tile_kernels(config);
-    if (own.all) {
-      if (desc.forward) forward_.emplace(workers, *scratch_, kernels, desc, false);
-      if (desc.input_gradient) data_.emplace(workers, *scratch_, kernels, desc, true);
-    }
+    const TileKernels* const kernels = own.all ? tile_kernels(config, desc) : nullptr;
+    if (kernels && desc.forward) forward_.emplace(workers, *scratch_, kernels->forward, desc, false);
+    if (kernels && desc.input_gradient) data_.emplace(workers, *scratch_, kernels->input_gradient, desc, true);
     if (!desc.weight_gradient) return;
-    const bool tiled = own.all && fills_tiles(kernels.weights.tile, kernels.weights.products, conv2d_output(desc));
-    weights_.emplace(workers, *scratch_, tiled ? kernels.weights : direct_kernels(config, desc.window.kernel), desc,
+    const bool tiled =
+        kernels && saves(kPerhaps, kernels->weights.tile, kernels->weights.products, conv2d_output(desc));
+    weights_.emplace(workers, *scratch_, tiled ? kernels->weights : direct_kernels(config, desc.window.kernel), desc,
                      planned_.rbegin()->first);
   }
 
@@ -64,7 +82,8 @@ class BlockedConv2d final : public Conv2d {
     const OwnPasses own = planned_.rbegin()->second;
     const SliceSamples others = fallback_ ? fallback_->slices() : SliceSamples{1, 1};
     if (!own.all && others.forward == 0) return {};
-    const int64_t weights = desc_.weight_gradient ? weight_slice(desc_, activations_) : 1;
+    const int64_t gradient = desc_.weight_gradient ? weight_slice(desc_, activations_) : 1;
+    const int64_t weights = std::max(gradient, weights_ ? weights_->slice() : 1);
     if (!own.all) return {others.forward, std::max(weights, others.backward)};
     return {forward_ ? forward_->slice() : 1, std::max(weights, data_ ? data_->slice() : 1)};
   }
@@ -119,7 +138,7 @@ class BlockedConv2d final : public Conv2d {
   Conv2dDesc desc_;
   Planned planned_;
   std::unique_ptr<Conv2d> fallback_;
-  std::optional<WinogradPass> forward_, data_;
+  std::optional<TilePass> forward_, data_;
   std::optional<WeightGradientPass> weights_;
   const float* bias_ = nullptr;
 };
@@ -140,11 +159,16 @@ OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Con
     return {};
   const ImageShape out = conv2d_output(desc);
   const int64_t outputs = out.h * out.w;
-  const int64_t tile = tile_kernels(config).tile, products = tile_kernels(config).products;
-  const bool small = std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
-  const bool suits = amx ? outputs < 64 : config.winograd && fills_tiles(tile, products, out);
-  const bool all =
-      suits && kernel == 3 && stride == 1 && small && count_tiles(tile, out, n) * tile * tile >= kMinOutputs;
+  const auto suits = [&](const TileKernels* kernels) {
+    if (kernel != 3 || !kernels) return false;
+    const int64_t tile = kernels->forward.tile;
+    if (count_tiles(tile, out, n) * tile * tile < kMinOutputs) return false;
+    const double share = config.own == OwnKernels::all ? kPerhaps : kSurely;
+    if (amx ? outputs >= 64 : !config.winograd || !saves(share, tile, kernels->forward.products, out)) return false;
+    if (stride > 1) return padding.top == 1 && padding.left == 1;
+    return std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
+  };
+  const bool all = suits(tile_kernels(config, desc));
   const bool weights = n * outputs >= kMinOutputs;
   switch (config.own) {
     case OwnKernels::none: return {};

@@ -71,7 +71,7 @@ namespace {
 
 // Samples of a measurement: a large batch is measured in part, if that has the same algorithms.
 int64_t measured_samples(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n) {
-  constexpr int64_t kMost = int64_t{1} << 30;  // multiplications
+  constexpr int64_t kMost = int64_t{1} << 31;  // multiplications
   const ImageShape out = conv2d_output(desc);
   const int64_t sample = out.elements() * desc.window.kernel * desc.window.kernel * desc.input.c / desc.groups;
   const int64_t most = std::max<int64_t>(kMost / std::max<int64_t>(sample, 1), 1);
@@ -84,8 +84,8 @@ int64_t measured_samples(const Workers& workers, const DnnlConfig& config, const
 }  // namespace
 
 ConvTrial::ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n,
-                     std::optional<bool> widen)
-    : widen_(widen) {
+                     const Factors& factors)
+    : factors_(factors) {
   const std::vector<ConvAlgorithm> all = conv_algorithms(workers, config, desc, n);
   if (all.size() < 2) return;
   const int64_t samples = measured_samples(workers, config, desc, n);
@@ -100,7 +100,8 @@ ConvTrial::ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc
       slices = conv->slices().forward > 0;
     }
     if (conv->output_format() != *output || (slices && conv->slices().forward == 0)) continue;
-    if (algorithm.widen == widen.value_or(algorithm.widen)) candidates_.push_back({algorithm, std::move(conv)});
+    if (algorithm.widen == factors[algorithm.is_ours()].value_or(algorithm.widen))
+      candidates_.push_back({algorithm, std::move(conv)});
   }
   operands_ = std::make_unique<ConvOperands>(workers.device, desc, config.activations, *output, samples);
 }
@@ -122,8 +123,8 @@ std::vector<ConvTrial::Candidate*> ConvTrial::candidates_of(int pass) {
   std::vector<Candidate*> found;
   for (Candidate& candidate : candidates_) {
     const auto same = [&](const Candidate* other) {
-      return other->algorithm.widen == candidate.algorithm.widen && other->algorithm.own != OwnKernels::all &&
-             candidate.algorithm.own != OwnKernels::all;
+      return other->algorithm.widen == candidate.algorithm.widen && !other->algorithm.is_ours() &&
+             !candidate.algorithm.is_ours();
     };
     if (pass == 1 || std::ranges::none_of(found, same)) found.push_back(&candidate);
   }
@@ -132,18 +133,18 @@ std::vector<ConvTrial::Candidate*> ConvTrial::candidates_of(int pass) {
 
 MeasuredPass ConvTrial::measure(const std::string& name, int pass) {
   constexpr double kHopeless = 1.3, kNearly = 1.05;
-  constexpr int kRounds = 3;  // the first one touches memory, and does not count
+  constexpr int kRounds = 3;  // the first one touches memory, and ends only what is twice as slow
   const std::vector<Candidate*> all = candidates_of(pass);
-  if (all.size() < 2) return {name, {}, {widen_ && !all.empty() ? all[0]->algorithm.number() : 0}};
+  const bool restricted = factors_[0] || factors_[1];
+  if (all.size() < 2) return {name, {}, {restricted && !all.empty() ? all[0]->algorithm.number() : 0}};
   std::vector<Candidate*> tried = all;
   for (int round = 0; round < kRounds; ++round) {
     for (Candidate* const candidate : tried) {
       const double seconds = operands_->seconds(*candidate->conv, pass);
       candidate->seconds = round < 2 ? seconds : std::min(seconds, candidate->seconds);
     }
-    if (round == 0) continue;
-    const double least = fastest(tried)->seconds;
-    std::erase_if(tried, [&](const Candidate* candidate) { return candidate->seconds > kHopeless * least; });
+    const double most = (round == 0 ? 2 : kHopeless) * fastest(tried)->seconds;
+    std::erase_if(tried, [&](const Candidate* candidate) { return candidate->seconds > most; });
   }
   const bool keeps_default = tried[0] == all[0] && tried[0]->seconds <= kNearly * fastest(tried)->seconds;
   MeasuredPass measured{name, {}, {(keeps_default ? tried[0] : fastest(tried))->algorithm.number()}};

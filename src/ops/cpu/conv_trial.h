@@ -4,6 +4,7 @@
 #include "ops/cpu/conv_algorithm.h"
 #include "ops/measuring.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,9 +17,12 @@ class ConvOperands;
 
 class ConvTrial {
  public:
-  // `widen`: only these factors. Algorithms have the output format of the default, and slices where it has some: the
-  // model was planned for both.
-  ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, std::optional<bool> widen);
+  // For algorithms with oneDNN's outputs (0) and with ours (1): ConvAlgorithm::widen, or no restriction.
+  using Factors = std::array<std::optional<bool>, 2>;
+
+  // `factors`: only these. Algorithms have the output format of the default, and slices where it has some: the model
+  // was planned for both.
+  ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, const Factors& factors);
   ~ConvTrial();
   ConvTrial(const ConvTrial&) = delete;
   ConvTrial& operator=(const ConvTrial&) = delete;
@@ -36,7 +40,7 @@ class ConvTrial {
   static Candidate* fastest(const std::vector<Candidate*>& tried);
   std::vector<Candidate*> candidates_of(int pass);
 
-  std::optional<bool> widen_;
+  Factors factors_;
   std::vector<Candidate> candidates_;
   std::unique_ptr<ConvOperands> operands_;
 };

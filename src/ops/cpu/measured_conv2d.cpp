@@ -12,6 +12,7 @@
 namespace ddp {
 namespace {
 
+constexpr double kMuch = 1.25;  // factors that are faster by this are the only ones for later passes
 constexpr int kPasses = 3;
 constexpr const char* kNames[kPasses] = {"forward pass", "weight gradient", "input gradient"};
 
@@ -68,30 +69,40 @@ bool is_wide(const Conv2dDesc& desc) { return std::min(desc.input.c, desc.out_ch
 // Counts passes for which both kinds of factors were measured.
 void ConvChooser::add_factors(const MeasuredPass& pass) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::array<double, 2> least{kNone, kNone};
-  for (const auto& [number, microseconds] : pass.algorithms) {
-    double& of = least[ConvAlgorithm::of(number)->widen];
-    of = std::min(of, microseconds);
+  for (const bool ours : {false, true}) {
+    std::array<double, 2> least{kNone, kNone};
+    for (const auto& [number, microseconds] : pass.algorithms) {
+      const ConvAlgorithm algorithm = *ConvAlgorithm::of(number);
+      double& of = least[algorithm.widen];
+      if (algorithm.is_ours() == ours) of = std::min(of, microseconds);
+    }
+    if (std::ranges::max(least) == kNone) continue;
+    for (const size_t widen : {0, 1}) of_factors_[ours][widen] += least[widen];
   }
-  if (std::ranges::max(least) == kNone) return;
-  for (const size_t widen : {0, 1}) of_factors_[widen] += least[widen];
 }
 
-std::optional<bool> ConvChooser::faster_factors(double times) const {
-  if (std::ranges::max(of_factors_) <= times * std::ranges::min(of_factors_)) return std::nullopt;
-  return of_factors_[1] < of_factors_[0];
+std::array<std::optional<bool>, 2> ConvChooser::faster_factors(double times) const {
+  std::array<std::optional<bool>, 2> faster;
+  for (const size_t ours : {0, 1}) {
+    const auto& of = of_factors_[ours];
+    if (std::ranges::max(of) > times * std::ranges::min(of)) faster[ours] = of[1] < of[0];
+  }
+  return faster;
+}
+
+int64_t ConvChooser::guess(const std::vector<ConvAlgorithm>& algorithms) const {
+  if (algorithms.empty()) return 0;
+  const bool ours = algorithms[0].is_ours();
+  const auto widen = faster_factors(kMuch)[ours];
+  for (const ConvAlgorithm& algorithm : algorithms)
+    if (algorithm.is_ours() == ours && algorithm.widen == widen) return algorithm.number();
+  return 0;
 }
 
 ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          int64_t n) {
-  constexpr double kMuch = 1.25;  // then the other factors are not tried any more
   std::optional<ConvTrial> trial;
   Choice choice{};
-  const auto first_with = [&](bool widen) {
-    for (const ConvAlgorithm& algorithm : conv_algorithms(workers, config, desc, n))
-      if (algorithm.widen == widen) return algorithm.number();
-    return int64_t{0};
-  };
   for (int pass = 0; pass < kPasses; ++pass) {
     if (pass == 2 && !desc.input_gradient) continue;
     const std::string name = fmt::format("{} of {}{}{}{}{}", kNames[pass], text_of(desc, n), desc.bias ? ", bias" : "",
@@ -101,7 +112,7 @@ ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfi
     if (known != measuring_.known.end() && !known->second.empty()) fastest_.try_emplace(name, known->second[0]);
     if (!fastest_.contains(name)) {
       if ((since_first_ ? since_first_->seconds() : 0) >= measuring_.seconds) {
-        if (const auto widen = faster_factors(1)) choice[pass] = first_with(*widen);
+        choice[pass] = guess(conv_algorithms(workers, config, desc, n));
         continue;
       }
       if (!trial) trial.emplace(workers, config, desc, n, faster_factors(kMuch));

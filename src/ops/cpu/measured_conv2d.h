@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ddp {
 
@@ -34,13 +35,16 @@ class ConvChooser {
 
   void add_factors(const MeasuredPass& pass);
   // Whether widened factors (true) or those of the activations (false) were faster by more than `times`; none: neither.
-  std::optional<bool> faster_factors(double times) const;
+  // For algorithms with oneDNN's outputs (0) and with ours (1): these have other numbers of multiplications.
+  std::array<std::optional<bool>, 2> faster_factors(double times) const;
+  // The default, or what is like it with factors that were much faster.
+  int64_t guess(const std::vector<ConvAlgorithm>& algorithms) const;
   Choice measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n);
 
   Measuring measuring_;
-  std::map<std::string, int64_t> fastest_;  // by the name of a pass
-  std::optional<Stopwatch> since_first_;    // since the first measurement
-  std::array<double, 2> of_factors_{};      // microseconds of the fastest algorithms, by ConvAlgorithm::widen
+  std::map<std::string, int64_t> fastest_;             // by the name of a pass
+  std::optional<Stopwatch> since_first_;               // since the first measurement
+  std::array<std::array<double, 2>, 2> of_factors_{};  // microseconds of the fastest ones, by is_ours() and widen
 };
 
 }  // namespace ddp

@@ -10,12 +10,10 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kBlockTiles = 64;     // of a forward pass that are computed together
-static_assert(kBlockTiles % 32 == 0);   // rows of two registers of AMX
-constexpr int64_t kPartChannels = 128;  // input channels of weights that are packed in parts
-constexpr int64_t kWord = 4;            // bytes
-constexpr int64_t kBlock = 16;          // channels
-constexpr int64_t kProductsStep = kBlockTiles * kTileOutputs + kTilePadding;
+constexpr int64_t kPartChannels = 64;  // input channels of weights that are packed in parts
+constexpr int64_t kCache = 640 << 10;  // bytes of a block's transformed values and products
+constexpr int64_t kWord = 4;           // bytes
+constexpr int64_t kBlock = 16;         // channels
 
 TileRange tiles_of(int64_t tile, const ImageShape& out, int64_t n) {
   const int64_t rows = ceil_div(out.h, tile), columns = ceil_div(out.w, tile);
@@ -26,26 +24,37 @@ TileImages images_of(const Tensor& t) {
   return {.data = t.data, .h = t.shape.image.h, .w = t.shape.image.w, .channels = t.shape.image.c};
 }
 
+// Samples that have this number of tiles or more. A power of two.
+int64_t samples_of(int64_t tiles, int64_t tile, const ImageShape& out) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(tiles, count_tiles(tile, out, 1)))));
+}
+
 int64_t round_up(int64_t count, int64_t multiple) { return ceil_div(count, multiple) * multiple; }
 
 }  // namespace
 
 int64_t count_tiles(int64_t tile, const ImageShape& out, int64_t n) { return tiles_of(tile, out, n).count; }
 
-WinogradPass::WinogradPass(const Workers& workers, Scratch& scratch, const WinogradKernels& kernels,
-                           const Conv2dDesc& desc, bool transposed)
+TilePass::TilePass(const Workers& workers, Scratch& scratch, const PassKernels& kernels, const Conv2dDesc& desc,
+                   bool transposed)
     : workers_(workers),
       scratch_(scratch),
       kernels_(kernels),
       from_(transposed ? conv2d_output(desc) : desc.input),
       to_(transposed ? desc.input : conv2d_output(desc)),
-      top_(transposed ? 2 - desc.window.padding.top : desc.window.padding.top),
-      left_(transposed ? 2 - desc.window.padding.left : desc.window.padding.left),
-      transposed_(transposed) {
+      top_(desc.window.padding.top),
+      left_(desc.window.padding.left) {
+  if (transposed) {
+    const bool strided = desc.window.stride > 1;  // then tiles begin under the middle of a window
+    top_ = strided ? 0 : 2 - top_;
+    left_ = strided ? 0 : 2 - left_;
+  }
   constexpr int64_t kMostKept = 16 << 20;
   const int64_t bytes = packed_words(from_.c) * (to_.c / kTileOutputs) * kWord;
-  const int64_t products = kernels.products * kProductsStep;
-  if (bytes <= kMostKept) {
+  const bool keeps = bytes <= kMostKept;
+  while (keeps && block_ > kernels.least_block && item_words() * kWord > kCache) block_ -= 16;
+  const int64_t products = kernels.products * products_step();
+  if (keeps) {
     packed_ = Buffer(workers.device, bytes);
     scratch.reserve(workers.threads * (transformed_words() + products) * kWord);
   } else {
@@ -53,54 +62,56 @@ WinogradPass::WinogradPass(const Workers& workers, Scratch& scratch, const Winog
   }
 }
 
-int64_t WinogradPass::packed_words(int64_t channels) const {
-  return kernels_.products * (channels / kernels_.pair * kTileOutputs + kTilePadding);
+int64_t TilePass::packed_words(int64_t channels) const {
+  return kernels_.weights * (channels / kernels_.pair * kTileOutputs + kTilePadding);
 }
 
-int64_t WinogradPass::transformed_words() const {
-  return kernels_.products * (kBlockTiles * from_.c / kernels_.pair + kTilePadding);
+int64_t TilePass::products_step() const { return block_ * kTileOutputs + kTilePadding; }
+
+int64_t TilePass::transformed_words() const {
+  return kernels_.products * (block_ * from_.c / kernels_.pair + kTilePadding);
 }
 
-int64_t WinogradPass::slice() const {
+int64_t TilePass::item_words() const { return transformed_words() + kernels_.products * products_step(); }
+
+int64_t TilePass::slice() const {
   const int64_t blocks = keeps_weights() ? 4 : 1;  // a block that is not full costs little among four
-  return static_cast<int64_t>(
-      std::bit_ceil(static_cast<uint64_t>(ceil_div(blocks * kBlockTiles, count_tiles(kernels_.tile, to_, 1)))));
+  return samples_of(blocks * block_, kernels_.tile, to_);
 }
 
-void WinogradPass::bind(const float* weight) {
+void TilePass::bind(const float* weight) {
   weight_ = weight;
   stale_ = true;
 }
 
-void WinogradPass::run(const Tensor& from, const float* bias, bool relu, const Tensor& to) {
+void TilePass::run(const Tensor& from, const float* bias, bool relu, const Tensor& to) {
   if (keeps_weights() && std::exchange(stale_, false)) pack_all();
-  const WinogradBlock block{.tiles = tiles_of(kernels_.tile, to_, from.shape.n),
-                            .x = images_of(from),
-                            .top = top_,
-                            .left = left_,
-                            .y = to.data,
-                            .out_h = to_.h,
-                            .out_w = to_.w,
-                            .out = to_.c,
-                            .bias = bias,
-                            .relu = relu,
-                            .transformed = nullptr,
-                            .transformed_step = transformed_words() / kernels_.products,
-                            .products = nullptr,
-                            .products_step = kProductsStep};
+  const TileBlock block{.tiles = tiles_of(kernels_.tile, to_, from.shape.n),
+                        .x = images_of(from),
+                        .top = top_,
+                        .left = left_,
+                        .y = to.data,
+                        .out_h = to_.h,
+                        .out_w = to_.w,
+                        .out = to_.c,
+                        .bias = bias,
+                        .relu = relu,
+                        .transformed = nullptr,
+                        .transformed_step = transformed_words() / kernels_.products,
+                        .products = nullptr,
+                        .products_step = products_step()};
   keeps_weights() ? run_tiles(block) : run_outputs(block);
 }
 
 // An item computes all outputs of a block of tiles.
-void WinogradPass::run_tiles(const WinogradBlock& all) {
-  const int64_t group = kBlockTiles * workers_.threads;
-  const int64_t item_words = transformed_words() + kernels_.products * kProductsStep;
+void TilePass::run_tiles(const TileBlock& all) {
+  const int64_t group = block_ * workers_.threads;
   for (int64_t start = 0; start < all.tiles.count; start += group)
-    workers_.each(ceil_div(std::min(group, all.tiles.count - start), kBlockTiles), [&](int64_t i) {
-      float* const memory = static_cast<float*>(scratch_.data()) + i * item_words;
-      WinogradBlock block = all;
-      block.tiles.first = start + i * kBlockTiles;
-      block.tiles.count = std::min(kBlockTiles, all.tiles.count - block.tiles.first);
+    workers_.each(ceil_div(std::min(group, all.tiles.count - start), block_), [&](int64_t i) {
+      float* const memory = static_cast<float*>(scratch_.data()) + i * item_words();
+      TileBlock block = all;
+      block.tiles.first = start + i * block_;
+      block.tiles.count = std::min(block_, all.tiles.count - block.tiles.first);
       block.transformed = memory;
       block.products = memory + transformed_words();
       kernels_.transform_inputs(block);
@@ -112,18 +123,18 @@ void WinogradPass::run_tiles(const WinogradBlock& all) {
 }
 
 // An item packs the weights of 32 output channels, and computes these for a block of tiles.
-void WinogradPass::run_outputs(const WinogradBlock& all) {
+void TilePass::run_outputs(const TileBlock& all) {
   constexpr int64_t kItemTiles = 8;
   float* const memory = static_cast<float*>(scratch_.data());
   const int64_t row_words = from_.c / kernels_.pair, outputs = to_.c / kTileOutputs;
-  const int64_t item_words = kernels_.products * kProductsStep + packed_words(kPartChannels);
-  WinogradBlock group = all;
+  const int64_t item_words = kernels_.products * products_step() + packed_words(kPartChannels);
+  TileBlock group = all;
   group.transformed = memory;
-  for (int64_t start = 0; start < all.tiles.count; start += kBlockTiles) {
+  for (int64_t start = 0; start < all.tiles.count; start += block_) {
     group.tiles.first = start;
-    group.tiles.count = std::min(kBlockTiles, all.tiles.count - start);
+    group.tiles.count = std::min(block_, all.tiles.count - start);
     workers_.each(ceil_div(group.tiles.count, kItemTiles), [&](int64_t i) {
-      WinogradBlock block = group;
+      TileBlock block = group;
       block.tiles.first = start + i * kItemTiles;
       block.tiles.count = std::min(kItemTiles, group.tiles.count - i * kItemTiles);
       block.transformed = memory + i * kItemTiles * row_words;
@@ -133,7 +144,7 @@ void WinogradPass::run_outputs(const WinogradBlock& all) {
       workers_.each(std::min<int64_t>(workers_.threads, outputs - first), [&](int64_t i) {
         const int64_t o = (first + i) * kTileOutputs;
         float* const packed = memory + transformed_words() + i * item_words;
-        WinogradBlock block = group;
+        TileBlock block = group;
         block.products = packed + packed_words(kPartChannels);
         for (int64_t c = 0; c < from_.c; c += kPartChannels) {
           const int64_t channels = std::min(kPartChannels, from_.c - c);
@@ -145,12 +156,12 @@ void WinogradPass::run_outputs(const WinogradBlock& all) {
   }
 }
 
-void WinogradPass::pack(int64_t o, int64_t first, int64_t count, void* packed) const {
-  (transposed_ ? kernels_.pack_transposed : kernels_.pack)(
+void TilePass::pack(int64_t o, int64_t first, int64_t count, void* packed) const {
+  kernels_.pack(
       {.dense = weight_, .in = from_.c, .out = to_.c, .o = o, .first = first, .count = count, .packed = packed});
 }
 
-void WinogradPass::pack_all() {
+void TilePass::pack_all() {
   workers_.each(to_.c / kTileOutputs, [&](int64_t block) {
     pack(block * kTileOutputs, 0, from_.c, packed_.as<float>() + block * packed_words(from_.c));
   });
@@ -167,6 +178,8 @@ WeightGradientPass::WeightGradientPass(const Workers& workers, Scratch& scratch,
   const int64_t slice = std::min(most_tiles(), round_up(count_tiles(kernels.tile, out_, most), kernels.granule));
   scratch.reserve(words(slice) * kWord);
 }
+
+int64_t WeightGradientPass::slice() const { return samples_of(kernels_.least, kernels_.tile, out_); }
 
 // Tiles of the largest slice.
 int64_t WeightGradientPass::most_tiles() const {

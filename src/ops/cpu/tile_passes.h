@@ -17,14 +17,15 @@ namespace ddp {
 // The number of tiles of n samples.
 int64_t count_tiles(int64_t tile, const ImageShape& out, int64_t n);
 
-// With tiles of one output Winograd's algorithm is the direct one. Computes act(b + w * x), or, if `transposed`, the
-// gradient of the input from the gradient of the output, for 3 x 3 windows of stride 1 with a padding of at most 2.
+// Computes act(b + w * x), or, if `transposed`, the gradient of the input from the gradient of the output, for windows
+// of 3 x 3 of the kernels' stride. With a stride of 1 the padding is at most 2, with a stride of 2 that at the top and
+// at the left is 1.
 // Small packed weights are kept from bind to bind. Large ones, which would not stay in the cache, are packed in parts
 // for each block of tiles.
-class WinogradPass {
+class TilePass {
  public:
-  WinogradPass(const Workers& workers, Scratch& scratch, const WinogradKernels& kernels, const Conv2dDesc& desc,
-               bool transposed);
+  TilePass(const Workers& workers, Scratch& scratch, const PassKernels& kernels, const Conv2dDesc& desc,
+           bool transposed);
 
   // Samples for which a call fills blocks of tiles. A power of two.
   int64_t slice() const;
@@ -37,17 +38,19 @@ class WinogradPass {
   bool keeps_weights() const { return packed_.bytes() > 0; }
   int64_t packed_words(int64_t channels) const;  // of 32 output channels and `channels` input channels
   int64_t transformed_words() const;             // of a block
+  int64_t products_step() const;
+  int64_t item_words() const;  // of a block: transformed values and products
   void pack(int64_t o, int64_t first, int64_t count, void* packed) const;
   void pack_all();
-  void run_tiles(const WinogradBlock& all);
-  void run_outputs(const WinogradBlock& all);
+  void run_tiles(const TileBlock& all);
+  void run_outputs(const TileBlock& all);
 
   Workers workers_;
   Scratch& scratch_;
-  const WinogradKernels& kernels_;
+  const PassKernels& kernels_;
   ImageShape from_, to_;
   int64_t top_, left_;
-  bool transposed_;
+  int64_t block_ = 64;  // tiles that are computed together
   Buffer packed_;
   const float* weight_ = nullptr;
   bool stale_ = false;
@@ -59,6 +62,9 @@ class WeightGradientPass {
   // For up to `most` samples.
   WeightGradientPass(const Workers& workers, Scratch& scratch, const WeightKernels& kernels, const Conv2dDesc& desc,
                      int64_t most);
+
+  // Samples for which a call spends little of its time on the gradient itself. A power of two.
+  int64_t slice() const;
 
   // x and dy have at most `most` samples and the type of the kernels. Overwrites the scratch.
   void run(const Tensor& x, const Tensor& dy, float* dweight, Gradient mode);

@@ -5,14 +5,22 @@ namespace ddp {
 
 const WeightKernels kAmxWeights1 = AmxWeights<1>::kTable;
 const WeightKernels kAmxWeights3 = AmxWeights<3>::kTable;
-const WinogradKernels kAmxOutputs3 = {.tile = 1,
-                                      .products = 9,
-                                      .pair = 2,
-                                      .pack = AmxOutputs::pack,
-                                      .pack_transposed = AmxOutputs::pack_transposed,
-                                      .transform_inputs = AmxOutputs::transform_inputs,
-                                      .multiply = AmxOutputs::multiply,
-                                      .write_outputs = AmxOutputs::write_outputs,
-                                      .weights = AmxWeights<3>::kTable};
+
+static constexpr PassKernels outputs_of(void (*pack)(const TileWeights&)) {
+  return {.tile = 1,
+          .products = 9,
+          .weights = 9,
+          .pair = 2,
+          .least_block = 64,
+          .pack = pack,
+          .transform_inputs = AmxOutputs::transform_inputs,
+          .multiply = AmxOutputs::multiply,
+          .write_outputs = AmxOutputs::write_outputs};
+}
+
+const TileKernels kAmx3 = {.stride = 1,
+                           .forward = outputs_of(AmxOutputs::pack),
+                           .input_gradient = outputs_of(AmxOutputs::pack_transposed),
+                           .weights = AmxWeights<3>::kTable};
 
 }  // namespace ddp

@@ -10,7 +10,7 @@ namespace {
 struct AmxOutputs {
   static long packed_step(long channels) { return channels / 2 * kTileOutputs + kTilePadding; }
 
-  static void pack(const WinogradWeights& w) {
+  static void pack(const TileWeights& w) {
     alignas(64) uint32_t words[kSide * kSide];  // output channels are rows
     for (long half = 0; half < kTileOutputs; half += kSide)
       for (long c = 0; c < w.count; c += 2 * kSide)
@@ -25,7 +25,7 @@ struct AmxOutputs {
   }
 
   // The kernel is rotated by 180 degrees.
-  static void pack_transposed(const WinogradWeights& w) {
+  static void pack_transposed(const TileWeights& w) {
     for (long tap = 0; tap < 9; ++tap)
       for (long c = 0; c < w.count; c += 2)
         for (long half = 0; half < kTileOutputs; half += kSide) {
@@ -35,12 +35,12 @@ struct AmxOutputs {
         }
   }
 
-  static uint32_t* packed(const WinogradWeights& w, long tap) {
+  static uint32_t* packed(const TileWeights& w, long tap) {
     return static_cast<uint32_t*>(w.packed) + tap * packed_step(w.count);
   }
 
   // Copies the 9 pixels of each output (im2col).
-  static void transform_inputs(const WinogradBlock& b) {
+  static void transform_inputs(const TileBlock& b) {
     const long words = b.x.channels / 2;
     TilePlace<1> at(b.tiles, 0);
     for (long t = 0; t < b.tiles.count; ++t, at.next())
@@ -57,7 +57,7 @@ struct AmxOutputs {
 
   // Registers 0 to 3 are sums of 32 outputs and 32 channels, 4 and 5 have inputs, and 6 and 7 weights. Rows behind the
   // last tile are computed from what the scratch has there, and not read.
-  static void multiply(const WinogradBlock& b, const void* weights, long first, long channels) {
+  static void multiply(const TileBlock& b, const void* weights, long first, long channels) {
     constexpr long kProductRow = kTileOutputs * 4, kWeightRow = kTileOutputs * 4;  // bytes
     const long depth = channels / 2, row = b.x.channels / 2;
     start_tiles();
@@ -98,7 +98,7 @@ struct AmxOutputs {
     _tile_release();
   }
 
-  static void write_outputs(const WinogradBlock& b, long o) {
+  static void write_outputs(const TileBlock& b, long o) {
     const __m512 least = _mm512_set1_ps(b.relu ? 0.0f : -__builtin_inff());
     TilePlace<1> at(b.tiles, 0);
     for (long t = 0; t < b.tiles.count; ++t, at.next()) {

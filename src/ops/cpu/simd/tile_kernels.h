@@ -20,9 +20,9 @@ struct TileImages {
   long h, w, channels;
 };
 
-// Computes act(bias + weights * x), where x has `top` rows and `left` columns of padding: transforms the inputs,
-// multiplies them with the weights of 32 output channels, and writes these outputs.
-struct WinogradBlock {
+// Computes act(bias + weights * x), where the window of the first tile begins `top` rows above x and `left` columns
+// left of it: transforms the inputs, multiplies them with the weights of 32 output channels, and writes these outputs.
+struct TileBlock {
   TileRange tiles;
   TileImages x;
   long top, left;
@@ -40,11 +40,11 @@ struct WinogradBlock {
 
 // The weights between the output channels [o, o + 32) and the input channels [first, first + count) of a pass. For a
 // transposed convolution, the outputs of the pass are its input channels.
-struct WinogradWeights {
+struct TileWeights {
   const float* dense;  // in the order O,H,W,I of the convolution
   long in, out;        // of the pass
   long o, first, count;
-  void* packed;  // words: [product][count / pair][32], and kTilePadding words behind each product
+  void* packed;  // words: [transformed value of a kernel][count / pair][32], and kTilePadding words behind each value
 };
 
 // Transforms 16 channels, from `channel` on, of inputs (windows with padding) or of gradients of outputs.
@@ -74,7 +74,7 @@ struct TileWeightGradient {
 // Weight gradients of convolutions with kernels of kernel x kernel, in tiles of tile x tile outputs.
 struct WeightKernels {
   long tile, kernel;
-  long products;           // of a tile, an input channel and an output channel: (tile + kernel - 1)^2
+  long products;           // of a tile, an input channel and an output channel
   long gradient_products;  // transformed values of a tile of dy: as many, or one that all products share
   long pair;               // values of a word
   long granule;            // slices have room for a multiple of this number of tiles
@@ -87,29 +87,38 @@ struct WeightKernels {
   void (*weight_gradient)(const TileWeightGradient&);
 };
 
-// F(tile x tile, 3 x 3), with a tile of one output the direct algorithm; weight gradients may have other tiles.
-struct WinogradKernels {
-  long tile;      // rows and columns of outputs of a tile
-  long products;  // of a tile, an input channel and an output channel: (tile + 2)^2
-  long pair;      // values of a word
-  void (*pack)(const WinogradWeights&);
-  void (*pack_transposed)(const WinogradWeights&);
-  void (*transform_inputs)(const WinogradBlock&);
+// Outputs or input gradients, in tiles of tile x tile pixels.
+struct PassKernels {
+  long tile;
+  long products;     // of a tile, an input channel and an output channel
+  long weights;      // transformed values of a kernel of 3 x 3: as many, or fewer if products share them
+  long pair;         // values of a word
+  long least_block;  // tiles that are computed together are a multiple of this
+  void (*pack)(const TileWeights&);
+  void (*transform_inputs)(const TileBlock&);
   // Products with packed weights of the input channels [first, first + channels). The first ones overwrite, others add.
-  void (*multiply)(const WinogradBlock&, const void* weights, long first, long channels);
-  void (*write_outputs)(const WinogradBlock&, long o);  // y of the output channels [o, o + 32)
+  void (*multiply)(const TileBlock&, const void* weights, long first, long channels);
+  void (*write_outputs)(const TileBlock&, long o);  // y of the output channels [o, o + 32)
+};
+
+// All passes of convolutions of 3 x 3 with a stride, by Winograd's algorithm, or with tiles of one output by the direct
+// one. For a stride of 2, the padding at the top and at the left is 1.
+struct TileKernels {
+  long stride;
+  PassKernels forward, input_gradient;
   WeightKernels weights;
 };
 
-// These need AVX-512: activations in f32, and in bf16 for products of f32.
-extern const WinogradKernels kWinogradF32, kWinogradWide;
-extern const WinogradKernels kWinogradBf16;  // needs AVX512_BF16
+// Tiles of 2 x 2, 4 x 4 and 7 x 7 outputs. These need AVX-512: activations in f32, and in bf16 for products of f32.
+extern const TileKernels kTiles4F32, kTiles7F32, kTiles4Wide, kTiles7Wide;
+extern const TileKernels kStrided4F32, kStrided7F32, kStrided4Wide, kStrided7Wide;  // stride 2
+extern const TileKernels kTiles2Bf16, kStrided2Bf16;                                // these need AVX512_BF16
 // The direct algorithm, for kernels of 1 x 1 or 3 x 3 and any stride.
 extern const WeightKernels kDirectWeights1F32, kDirectWeights3F32;    // these need AVX-512
 extern const WeightKernels kDirectWeights1Wide, kDirectWeights3Wide;  // these too
 extern const WeightKernels kDirectWeights1Bf16, kDirectWeights3Bf16;  // these need AVX512_BF16
 // The direct algorithm in bf16, for dense activations. These tables need AMX and AVX512_BF16.
-extern const WinogradKernels kAmxOutputs3;  // 3 x 3, stride 1
+extern const TileKernels kAmx3;  // 3 x 3, stride 1
 extern const WeightKernels kAmxWeights1, kAmxWeights3;
 
 }  // namespace ddp

@@ -11,6 +11,18 @@
 namespace ddp {
 namespace {
 
+// Calls f(k) for k < Count, which a loop does not unroll if there are many.
+template <long Count, class F>
+inline void each(const F& f) {
+  if constexpr (Count <= 6) {
+#pragma GCC unroll 6
+    for (long k = 0; k < Count; ++k) f(k);
+  } else {
+#pragma GCC unroll 1
+    for (long k = 0; k < Count; ++k) f(k);
+  }
+}
+
 // The image, and the row and column of the first output of a tile of Tile x Tile outputs.
 template <long Tile>
 struct TilePlace {
@@ -56,36 +68,34 @@ class Window {
     const Stored* const x = data_ + channel * plane_;
     if (row_ >= 0 && column_ >= 0 && row_ + Size <= h_ && column_ + Size <= w_) {
       const Stored* const first = x + (row_ * w_ + column_) * 16;
-#pragma GCC unroll 6
+#pragma GCC unroll 16
       for (long p = 0; p < Size; ++p) prefetch(first + (p * w_ + Size) * 16);
-#pragma GCC unroll 6
-      for (long q = 0; q < Size; ++q) {
+      each<Size>([&](long q) {
         __m512 d[Size];
-#pragma GCC unroll 6
+#pragma GCC unroll 16
         for (long p = 0; p < Size; ++p) d[p] = Number::load(first + (p * w_ + q) * 16);
         column(q, d);
-      }
+      });
       return;
     }
     if (column_ + Size >= w_)  // the next window is the first one of its row
       for (long p = row_ + Size; p < row_ + Size + Step && p < h_; ++p) prefetch<Size>(x + p * w_ * 16);
     const Stored* rows[Size];
     __mmask16 masks[Size];
-#pragma GCC unroll 6
+#pragma GCC unroll 16
     for (long p = 0; p < Size; ++p) {
       const bool there = row_ + p >= 0 && row_ + p < h_;
       rows[p] = x + (there ? row_ + p : 0) * w_ * 16;
       masks[p] = there ? 0xffff : 0;
       prefetch(rows[p] + (column_ + Size) * 16);
     }
-#pragma GCC unroll 6
-    for (long q = 0; q < Size; ++q) {
+    each<Size>([&](long q) {
       __m512 d[Size] = {};
       if (column_ + q >= 0 && column_ + q < w_)
-#pragma GCC unroll 6
+#pragma GCC unroll 16
         for (long p = 0; p < Size; ++p) d[p] = Number::load(rows[p] + (column_ + q) * 16, masks[p]);
       column(q, d);
-    }
+    });
   }
 
  private:
@@ -94,8 +104,10 @@ class Window {
   template <long Count = Step>
   static void prefetch(const Stored* pixels) {
     if constexpr (Size == 1) return;
-#pragma GCC unroll 6
-    for (long q = 0; q < Count; ++q) _mm_prefetch(reinterpret_cast<const char*>(pixels + q * 16), _MM_HINT_T0);
+    constexpr long kLine = 64 / (16 * sizeof(Stored));  // pixels
+#pragma GCC unroll 16
+    for (long q = 0; q < Count + kLine - 1; q += kLine)
+      _mm_prefetch(reinterpret_cast<const char*>(pixels + q * 16), _MM_HINT_T0);
   }
 
   const Stored* data_;
@@ -110,16 +122,15 @@ inline void transform(const Window<Number, Size, Step>& window, long channel, co
   window.each_column(channel, [&](long q, const __m512(&d)[Size]) {
     __m512 values[Points];
     line(d, values);
-#pragma GCC unroll 6
+#pragma GCC unroll 16
     for (long p = 0; p < Points; ++p) half[p][q] = values[p];
   });
-#pragma GCC unroll 6
-  for (long p = 0; p < Points; ++p) {
+  each<Points>([&](long p) {
     __m512 values[Points];
     line(half[p], values);
-#pragma GCC unroll 6
+#pragma GCC unroll 16
     for (long q = 0; q < Points; ++q) write(p * Points + q, values[q]);
-  }
+  });
 }
 
 // Stores the words k < Count, `step` words apart. values(i, write) calls write(k, v) for value i of each word.

@@ -10,7 +10,9 @@ namespace {
 // The direct algorithm for kernels of Kernel x Kernel: nothing is transformed, and all products have the same gradient.
 template <long Kernel>
 struct SingleOutputs {
-  static constexpr long kTile = 1, kPoints = Kernel, kKernel = Kernel, kGradientPoints = 1;
+  static constexpr long kTile = 1, kStep = 1, kWindow = Kernel, kPoints = Kernel, kTaps = Kernel, kWeights = Kernel,
+                        kGradientPoints = 1;
+  static constexpr long weight_of(long k) { return k; }
 
   static void input(const __m512 (&d)[Kernel], __m512 (&to)[Kernel]) { copy(d, to); }
   static void gradient(const __m512 (&y)[1], __m512 (&to)[1]) { to[0] = y[0]; }
@@ -25,12 +27,12 @@ struct SingleOutputs {
 template <class Number, class Tiles>
 struct WeightProducts {
   using Place = TilePlace<Tiles::kTile>;
-  static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
-                        kKernel = Tiles::kKernel, kGradientPoints = Tiles::kGradientPoints, kPair = Number::kPair,
+  static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kWeights = Tiles::kWeights,
+                        kKernel = Tiles::kTaps, kGradientPoints = Tiles::kGradientPoints, kPair = Number::kPair,
                         kRows = 8, kRowsStep = kRows * 32 + 16;
 
   // Adjacent tiles form a word. The last word may lack a tile, which counts as 0.
-  template <long Size, long Points, class F>
+  template <long Size, long Step, long Points, class F>
   static void transform_slice(const TileTransform& b, const F& line) {
     Place at(b.tiles, 0);
     for (long t = 0; t < b.tiles.count; t += kPair)
@@ -40,43 +42,47 @@ struct WeightProducts {
               for (long k = 0; k < Points * Points; ++k) write(k, _mm512_setzero_ps());
               return;
             }
-            const Window<Number, Size, kTile> window(b.from, at.image, at.row * b.stride - b.top,
-                                                     at.column * b.stride - b.left);
+            const Window<Number, Size, Step> window(b.from, at.image, at.row * b.stride - b.top,
+                                                    at.column * b.stride - b.left);
             transform<Points>(window, b.channel, line, write);
             at.next();
           });
   }
 
   static void transform_inputs(const TileTransform& b) {
-    transform_slice<kPoints, kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
+    transform_slice<Tiles::kWindow, Tiles::kStep, kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
   }
   static void transform_gradients(const TileTransform& b) {
-    transform_slice<kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
+    transform_slice<kTile, kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
   }
 
   // Products are padded: rows at multiples of 4 KiB would share one place in the cache. Parts of the tiles stay in the
   // L1 cache.
   static void weight_gradient(const TileWeightGradient& b) {
     constexpr long kPart = 128;
-    alignas(64) float all[16 / kRows][kProducts * kRowsStep];
-    for (long k = 0; k < kProducts; ++k) {
-      const uint32_t* const dy = static_cast<const uint32_t*>(b.dy) + (kGradientPoints > 1 ? k : 0) * b.step;
-      const uint32_t* const x = static_cast<const uint32_t*>(b.x) + k * b.step;
-      for (long first = 0; first < b.depth; first += kPart)
-        for (long o = 0; o < 16; o += kRows)
-          multiply<Number, kRows>(dy + first * 16 + o, 1, 16, x + first * 16, b.x_block, 16,
-                                  b.depth - first < kPart ? b.depth - first : kPart, first > 0,
-                                  all[o / kRows] + k * kRowsStep);
-    }
+    alignas(64) float all[16 / kRows][kWeights * kWeights * kRowsStep];
+    for (long p = 0; p < kPoints; ++p)
+      for (long q = 0; q < kPoints; ++q) {
+        const long k = p * kPoints + q, row = Tiles::weight_of(p), column = Tiles::weight_of(q);
+        const uint32_t* const dy = static_cast<const uint32_t*>(b.dy) + (kGradientPoints > 1 ? k : 0) * b.step;
+        const uint32_t* const x = static_cast<const uint32_t*>(b.x) + k * b.step;
+        for (long first = 0; first < b.depth; first += kPart)
+          for (long o = 0; o < 16; o += kRows)
+            multiply<Number, kRows>(dy + first * 16 + o, 1, 16, x + first * 16, b.x_block, 16,
+                                    b.depth - first < kPart ? b.depth - first : kPart,
+                                    first > 0 || p > row || q > column,
+                                    all[o / kRows] + (row * kWeights + column) * kRowsStep);
+      }
     for (long o = 0; o < 16; o += kRows) {
       const float* const products = all[o / kRows];
       for (long row = 0; row < kRows; ++row)
         for (long half = 0; half < 32; half += 16) {
           const float* const m = products + row * 32 + half;
-          __m512 rows[kKernel][kPoints];
-          for (long q = 0; q < kPoints; ++q) {
-            __m512 column[kPoints], sums[kKernel];
-            for (long p = 0; p < kPoints; ++p) column[p] = _mm512_loadu_ps(m + (p * kPoints + q) * kRowsStep);
+          __m512 rows[kKernel][kWeights];
+          for (long q = 0; q < kWeights; ++q) {
+            __m512 column[kWeights], sums[kKernel];
+#pragma GCC unroll 16
+            for (long p = 0; p < kWeights; ++p) column[p] = _mm512_loadu_ps(m + (p * kWeights + q) * kRowsStep);
             Tiles::weight_gradient(column, sums);
             for (long p = 0; p < kKernel; ++p) rows[p][q] = sums[p];
           }
@@ -93,12 +99,14 @@ struct WeightProducts {
 
   static constexpr WeightKernels kTable = {.tile = kTile,
                                            .kernel = kKernel,
-                                           .products = kProducts,
+                                           .products = kPoints * kPoints,
                                            .gradient_products = kGradientPoints * kGradientPoints,
                                            .pair = kPair,
                                            .granule = 2,
                                            .slice_bytes = 2 << 20,
-                                           .least = 128,
+                                           .least = Tiles::kStep > kTile ? 32
+                                                    : kWeights > 6       ? 64
+                                                                         : 128,
                                            .outputs = 16,
                                            .transform_inputs = transform_inputs,
                                            .transform_gradients = transform_gradients,

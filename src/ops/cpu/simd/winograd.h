@@ -1,110 +1,168 @@
-// Winograd's algorithm (see tile_passes.h) for values of a type and a size of tiles. All names have internal linkage
-// (kernels.h).
-//
-// y = A'((G g G') * (B' d B))A is the transposed form of dg = G'((A dy A') * (B' d B))G, so that weight gradients have
-// the same matrices.
+// Winograd's algorithm (see tile_passes.h) for values of a type and a size of tiles: toom_cook.h in both dimensions.
+// All names have internal linkage (kernels.h).
 #pragma once
 
 #include "ops/cpu/simd/tiles.h"
+#include "ops/cpu/simd/toom_cook.h"
 #include "ops/cpu/simd/weight_products.h"
 
 namespace ddp {
 namespace {
 
-// F(2 x 2, 3 x 3): the points 0, 1, -1 and infinity.
-struct TilesOf2 {
-  static constexpr long kTile = 2, kPoints = 4;
+// The points 0, 1, -1 and infinity.
+struct FourPoints {
+  static constexpr bool zero = true, infinity = true;
+  static constexpr double pairs[] = {1};
+};
 
-  static void input(const __m512 (&d)[4], __m512 (&to)[4]) {  // B'
-    to[0] = d[0] - d[2];
-    to[1] = d[1] + d[2];
-    to[2] = d[2] - d[1];
-    to[3] = d[1] - d[3];
+// With 11/16 and 3/2, weight gradients from transformed values in bf16 have an error of 0.011 of their norm; with 1 and
+// 2 it is 0.025.
+struct SixPoints {
+  static constexpr bool zero = true, infinity = true;
+  static constexpr double pairs[] = {11.0 / 16, 1.5};
+};
+
+// In f32, outputs have an error of 5e-6 of their norm.
+struct NinePoints {
+  static constexpr bool zero = false, infinity = true;
+  static constexpr double pairs[] = {0.25, 0.6875, 1.125, 2.25};
+};
+
+// For F(2, 2), F(4, 2) and F(7, 2).
+struct ThreePoints {
+  static constexpr bool zero = false, infinity = true;
+  static constexpr double pairs[] = {0.5625};
+};
+struct FivePoints {
+  static constexpr bool zero = false, infinity = true;
+  static constexpr double pairs[] = {0.375, 1.25};
+};
+struct EightPoints {
+  static constexpr bool zero = false, infinity = false;
+  static constexpr double pairs[] = {0.25, 0.75, 1.375, 4.0625};
+};
+
+// Tiles of convolutions of 3 x 3, in one dimension. A tile has kTile outputs, and its window kWindow pixels; windows
+// are kStep pixels apart. It has kPoints products. Product k has transformed weight weight_of(k) of kWeights.
+
+// F(Outputs, 3).
+template <class Points, long Outputs>
+struct UnitStrideTiles : ToomCook<Points, Outputs, 3> {
+  static constexpr long kTile = Outputs, kStep = Outputs, kWindow = Outputs + 2, kWeights = Outputs + 2,
+                        kGradientPoints = Outputs + 2;
+  static constexpr long weight_of(long k) { return k; }
+};
+
+// Stride 2: taps 0 and 2 read every second pixel, as F(Outputs, 2) does, and tap 1 the pixels between them.
+template <class Points, long Outputs>
+struct StridedTiles {
+  using Pair = ToomCook<Points, Outputs, 2>;
+  static constexpr long kTile = Outputs, kStep = 2 * Outputs, kWindow = 2 * Outputs + 1, kPoints = kWindow, kTaps = 3,
+                        kWeights = Pair::kPoints + 1, kGradientPoints = kPoints;
+  static constexpr long weight_of(long k) { return k < kWeights ? k : kWeights - 1; }
+
+  static void input(const __m512 (&d)[kWindow], __m512 (&to)[kPoints]) {
+    __m512 even[Outputs + 1], pair[Outputs + 1];
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) even[i] = d[2 * i];
+    Pair::input(even, pair);
+    join(
+        pair, [&](long i) { return d[2 * i + 1]; }, to);
   }
-  static void weights(__m512 g0, __m512 g1, __m512 g2, __m512 (&to)[4]) {  // G
-    const __m512 half = _mm512_set1_ps(0.5f), ends = (g0 + g2) * half, middle = g1 * half;
-    to[0] = g0;
-    to[1] = ends + middle;
-    to[2] = ends - middle;
-    to[3] = g2;
+  static void weights(const __m512 (&g)[3], __m512 (&to)[kWeights]) {
+    const __m512 ends[2] = {g[0], g[2]};
+    __m512 pair[Outputs + 1];
+    Pair::weights(ends, pair);
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) to[i] = pair[i];
+    to[kWeights - 1] = g[1];
   }
-  static void output(const __m512 (&m)[4], __m512 (&y)[2]) {  // A'
-    y[0] = m[0] + m[1] + m[2];
-    y[1] = m[1] - m[2] - m[3];
+  static void output(const __m512 (&m)[kPoints], __m512 (&y)[Outputs]) {
+    __m512 pair[Outputs + 1];
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) pair[i] = m[i];
+    Pair::output(pair, y);
+#pragma GCC unroll 16
+    for (long i = 0; i < Outputs; ++i) y[i] += m[Outputs + 1 + i];
+  }
+  static void gradient(const __m512 (&dy)[Outputs], __m512 (&to)[kPoints]) {
+    __m512 pair[Outputs + 1];
+    Pair::gradient(dy, pair);
+    join(
+        pair, [&](long i) { return dy[i]; }, to);
+  }
+  static void weight_gradient(const __m512 (&m)[kWeights], __m512 (&dg)[3]) {
+    __m512 pair[Outputs + 1], ends[2];
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) pair[i] = m[i];
+    Pair::weight_gradient(pair, ends);
+    dg[0] = ends[0];
+    dg[1] = m[kWeights - 1];
+    dg[2] = ends[1];
+  }
+
+ protected:
+  // The points of the pair of taps, and single(i) for those of tap 1.
+  template <class F>
+  static void join(const __m512 (&pair)[Outputs + 1], const F& single, __m512 (&to)[kPoints]) {
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) to[i] = pair[i];
+#pragma GCC unroll 16
+    for (long i = 0; i < Outputs; ++i) to[Outputs + 1 + i] = single(i);
   }
 };
 
-// F(4 x 4, 3 x 3): the points 0, a, -a, b, -b and infinity. With 11/16 and 3/2, weight gradients from transformed
-// values in bf16 have an error of 0.011 of their norm; with 1 and 2 it is 0.025.
-struct TilesOf4 {
-  static constexpr long kTile = 4, kPoints = 6, kKernel = 3, kGradientPoints = 6;
-  static constexpr float a = 11.0f / 16, b = 1.5f, a2 = a * a, b2 = b * b, a3 = a * a2, b3 = b * b2;
-  static constexpr float kZero = 1 / (a2 * b2), kA = 1 / (2 * a2 * (a2 - b2)), kB = 1 / (2 * b2 * (b2 - a2));
+// Input gradients of stride 2, for a padding of 1: from Outputs + 1 values of dy, the gradients of twice as many pixels
+// as Outputs. The first one is under tap 1 of the first value; each second one is under taps 2 and 0 of two values.
+template <class Points, long Outputs>
+struct StridedGradientTiles : StridedTiles<Points, Outputs> {
+  using Base = StridedTiles<Points, Outputs>;
+  using Base::kPoints;
+  static constexpr long kTile = 2 * Outputs, kStep = Outputs, kWindow = Outputs + 1;
 
-  static __m512 number(float value) { return _mm512_set1_ps(value); }
-
-  static void input(const __m512 (&d)[6], __m512 (&to)[6]) {
-    const __m512 even = d[4] - number(b2) * d[2], odd = d[3] - number(b2) * d[1], even2 = d[4] - number(a2) * d[2],
-                 odd2 = d[3] - number(a2) * d[1];
-    to[0] = number(a2 * b2) * d[0] - number(a2 + b2) * d[2] + d[4];
-    to[1] = even + number(a) * odd;
-    to[2] = even - number(a) * odd;
-    to[3] = even2 + number(b) * odd2;
-    to[4] = even2 - number(b) * odd2;
-    to[5] = number(a2 * b2) * d[1] - number(a2 + b2) * d[3] + d[5];
+  static void input(const __m512 (&d)[kWindow], __m512 (&to)[kPoints]) {
+    __m512 pair[Outputs + 1];
+    Base::Pair::input(d, pair);
+    Base::join(
+        pair, [&](long i) { return d[i]; }, to);
   }
-  static void weights(__m512 g0, __m512 g1, __m512 g2, __m512 (&to)[6]) {
-    const __m512 even = number(kA) * g0 + number(kA * a2) * g2, even2 = number(kB) * g0 + number(kB * b2) * g2;
-    to[0] = number(kZero) * g0;
-    to[1] = even + number(kA * a) * g1;
-    to[2] = even - number(kA * a) * g1;
-    to[3] = even2 + number(kB * b) * g1;
-    to[4] = even2 - number(kB * b) * g1;
-    to[5] = g2;
-  }
-  static void output(const __m512 (&m)[6], __m512 (&y)[4]) {
-    const __m512 sum = m[1] + m[2], difference = m[1] - m[2], sum2 = m[3] + m[4], difference2 = m[3] - m[4];
-    y[0] = m[0] + sum + sum2;
-    y[1] = number(a) * difference + number(b) * difference2;
-    y[2] = number(a2) * sum + number(b2) * sum2;
-    y[3] = number(a3) * difference + number(b3) * difference2 + m[5];
-  }
-  static void gradient(const __m512 (&y)[4], __m512 (&to)[6]) {
-    const __m512 even = y[0] + number(a2) * y[2], odd = number(a) * y[1] + number(a3) * y[3],
-                 even2 = y[0] + number(b2) * y[2], odd2 = number(b) * y[1] + number(b3) * y[3];
-    to[0] = y[0];
-    to[1] = even + odd;
-    to[2] = even - odd;
-    to[3] = even2 + odd2;
-    to[4] = even2 - odd2;
-    to[5] = y[3];
-  }
-  static void weight_gradient(const __m512 (&m)[6], __m512 (&g)[3]) {
-    const __m512 sum = m[1] + m[2], difference = m[1] - m[2], sum2 = m[3] + m[4], difference2 = m[3] - m[4];
-    g[0] = number(kZero) * m[0] + number(kA) * sum + number(kB) * sum2;
-    g[1] = number(kA * a) * difference + number(kB * b) * difference2;
-    g[2] = number(kA * a2) * sum + number(kB * b2) * sum2 + m[5];
+  static void output(const __m512 (&m)[kPoints], __m512 (&y)[kTile]) {
+    __m512 pair[Outputs + 1], odd[Outputs];
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) pair[i] = m[i];
+    Base::Pair::output(pair, odd);
+#pragma GCC unroll 16
+    for (long i = 0; i < Outputs; ++i) {
+      y[2 * i] = m[Outputs + 1 + i];
+      y[2 * i + 1] = odd[i];
+    }
   }
 };
 
-template <class Number, class Tiles, class WeightTiles>
-struct Winograd {
+using TilesOf2 = UnitStrideTiles<FourPoints, 2>;
+using TilesOf4 = UnitStrideTiles<SixPoints, 4>;
+using TilesOf7 = UnitStrideTiles<NinePoints, 7>;
+
+// Outputs, or input gradients, of a convolution.
+template <class Number, class Tiles>
+struct TiledPass {
   using Stored = typename Number::Stored;
   using Factor = typename Number::Factor;
   using Place = TilePlace<Tiles::kTile>;
-  static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kProducts = kPoints * kPoints,
+  static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kWeights = Tiles::kWeights,
                         kPair = Number::kPair;
 
   static long packed_step(long depth) { return depth * kTileOutputs + kTilePadding; }
 
   template <class F>
-  static void each_tile(const WinogradBlock& b, const F& f) {
+  static void each_tile(const TileBlock& b, const F& f) {
     Place at(b.tiles, 0);
     for (long t = 0; t < b.tiles.count; ++t, at.next()) f(at, t);
   }
 
-  static void transform_tile(const WinogradBlock& b, const Place& at, long t) {
-    const Window<Number, kPoints, kTile> window(b.x, at.image, at.row - b.top, at.column - b.left);
+  static void transform_tile(const TileBlock& b, const Place& at, long t) {
+    const Window<Number, Tiles::kWindow, Tiles::kStep> window(b.x, at.image, at.row / kTile * Tiles::kStep - b.top,
+                                                              at.column / kTile * Tiles::kStep - b.left);
     Factor* const to = static_cast<Factor*>(b.transformed) + t * b.x.channels;
     for (long c = 0; c < b.x.channels; c += 16)
       transform<kPoints>(
@@ -112,17 +170,16 @@ struct Winograd {
           [&](long k, __m512 v) { Number::store(to + k * b.transformed_step * kPair + c, v); });
   }
 
-  static void write_tile(const WinogradBlock& b, const Place& at, long t, long o) {
+  static void write_tile(const TileBlock& b, const Place& at, long t, long o) {
     for (long half = 0; half < kTileOutputs; half += 16) {
       const float* const m = b.products + t * kTileOutputs + half;
       __m512 rows[kTile][kPoints];
-#pragma GCC unroll 6
       for (long q = 0; q < kPoints; ++q) {
         __m512 column[kPoints], sums[kTile];
-#pragma GCC unroll 6
+#pragma GCC unroll 16
         for (long p = 0; p < kPoints; ++p) column[p] = _mm512_loadu_ps(m + (p * kPoints + q) * b.products_step);
         Tiles::output(column, sums);
-#pragma GCC unroll 4
+#pragma GCC unroll 16
         for (long p = 0; p < kTile; ++p) rows[p][q] = sums[p];
       }
       const __m512 bias = b.bias ? _mm512_loadu_ps(b.bias + o + half) : _mm512_setzero_ps();
@@ -132,21 +189,22 @@ struct Winograd {
         __m512 values[kTile];
         Tiles::output(rows[p], values);
         Stored* const to = y + ((at.row + p) * b.out_w + at.column) * 16;
-#pragma GCC unroll 4
+#pragma GCC unroll 16
         for (long q = 0; q < kTile; ++q)  // this order of operands keeps NaN
           if (at.column + q < b.out_w) Number::store(to + q * 16, _mm512_max_ps(least, values[q] + bias));
       }
     }
   }
 
-  static void transform_inputs(const WinogradBlock& b) {
+  static void transform_inputs(const TileBlock& b) {
     each_tile(b, [&](const Place& at, long t) { transform_tile(b, at, t); });
   }
 
-  static void multiply_tiles(const WinogradBlock& b, const void* weights, long first, long channels) {
+  static void multiply_tiles(const TileBlock& b, const void* weights, long first, long channels) {
     const long depth = channels / kPair, row = b.x.channels / kPair;
-    for (long k = 0; k < kProducts; ++k) {
-      const uint32_t* u = static_cast<const uint32_t*>(weights) + k * packed_step(depth);
+    for (long k = 0; k < kPoints * kPoints; ++k) {
+      const long weight = Tiles::weight_of(k / kPoints) * kWeights + Tiles::weight_of(k % kPoints);
+      const uint32_t* u = static_cast<const uint32_t*>(weights) + weight * packed_step(depth);
       const uint32_t* v = static_cast<const uint32_t*>(b.transformed) + k * b.transformed_step + first / kPair;
       float* m = b.products + k * b.products_step;
       long t = 0;
@@ -167,7 +225,7 @@ struct Winograd {
     }
   }
 
-  static void write_outputs(const WinogradBlock& b, long o) {
+  static void write_outputs(const TileBlock& b, long o) {
     each_tile(b, [&](const Place& at, long t) { write_tile(b, at, t, o); });
   }
 
@@ -175,26 +233,26 @@ struct Winograd {
   template <class Weight>
   static void pack_word(const Weight& weight, uint32_t* to, long step) {
     const auto kernel = [&](int i, const auto& write) {
-      __m512 columns[kPoints][3];
+      __m512 columns[kWeights][3];
 #pragma GCC unroll 3
       for (int q = 0; q < 3; ++q) {
-        __m512 line[kPoints];
-        Tiles::weights(weight(i, 0, q), weight(i, 1, q), weight(i, 2, q), line);
-#pragma GCC unroll 6
-        for (long p = 0; p < kPoints; ++p) columns[p][q] = line[p];
+        const __m512 taps[3] = {weight(i, 0, q), weight(i, 1, q), weight(i, 2, q)};
+        __m512 line[kWeights];
+        Tiles::weights(taps, line);
+#pragma GCC unroll 16
+        for (long p = 0; p < kWeights; ++p) columns[p][q] = line[p];
       }
-#pragma GCC unroll 6
-      for (long p = 0; p < kPoints; ++p) {
-        __m512 line[kPoints];
-        Tiles::weights(columns[p][0], columns[p][1], columns[p][2], line);
-#pragma GCC unroll 6
-        for (long q = 0; q < kPoints; ++q) write(p * kPoints + q, line[q]);
+      for (long p = 0; p < kWeights; ++p) {
+        __m512 line[kWeights];
+        Tiles::weights(columns[p], line);
+#pragma GCC unroll 16
+        for (long q = 0; q < kWeights; ++q) write(p * kWeights + q, line[q]);
       }
     };
-    write_words<Number, kProducts>(to, step, kernel);
+    write_words<Number, kWeights * kWeights>(to, step, kernel);
   }
 
-  static void pack(const WinogradWeights& w) {
+  static void pack(const TileWeights& w) {
     for (long half = 0; half < kTileOutputs; half += 16)
       for (long c = 0; c < w.count; c += 16) {
         __m512 taps[9][16];  // lanes are output channels
@@ -208,26 +266,46 @@ struct Winograd {
   }
 
   // The kernel is rotated by 180 degrees.
-  static void pack_transposed(const WinogradWeights& w) {
-    for (long c = 0; c < w.count; c += kPair)
+  static void pack_transposed(const TileWeights& w) {
+    constexpr long kAhead = 8;  // rows are far apart, so the processor does not see their pattern
+    for (long c = 0; c < w.count; c += kPair) {
+      const float* const dense = w.dense + (w.first + c) * 9 * w.out + w.o;
+      if (c + kAhead < w.count)
+        for (long row = kAhead * 9; row < (kAhead + kPair) * 9; ++row)
+          for (long half = 0; half < kTileOutputs; half += 16)
+            _mm_prefetch(reinterpret_cast<const char*>(dense + row * w.out + half), _MM_HINT_T0);
       for (long half = 0; half < kTileOutputs; half += 16)
         pack_word(
-            [&](long k, int p, int q) {
-              return _mm512_loadu_ps(w.dense + ((w.first + c + k) * 9 + (2 - p) * 3 + 2 - q) * w.out + w.o + half);
-            },
+            [&](long k, int p, int q) { return _mm512_loadu_ps(dense + (k * 9 + (2 - p) * 3 + 2 - q) * w.out + half); },
             static_cast<uint32_t*>(w.packed) + c / kPair * kTileOutputs + half, packed_step(w.count / kPair));
+    }
   }
 
-  static constexpr WinogradKernels kTable = {.tile = kTile,
-                                             .products = kProducts,
-                                             .pair = kPair,
-                                             .pack = pack,
-                                             .pack_transposed = pack_transposed,
-                                             .transform_inputs = transform_inputs,
-                                             .multiply = multiply_tiles,
-                                             .write_outputs = write_outputs,
-                                             .weights = WeightProducts<Number, WeightTiles>::kTable};
+  static constexpr PassKernels table(void (*pack_weights)(const TileWeights&)) {
+    return {.tile = kTile,
+            .products = kPoints * kPoints,
+            .weights = kWeights * kWeights,
+            .pair = kPair,
+            .least_block = 16,
+            .pack = pack_weights,
+            .transform_inputs = transform_inputs,
+            .multiply = multiply_tiles,
+            .write_outputs = write_outputs};
+  }
 };
+
+template <class Number, class Tiles, class WeightTiles, class GradientTiles = Tiles>
+constexpr TileKernels tile_kernels() {
+  return {.stride = Tiles::kStep / Tiles::kTile,
+          .forward = TiledPass<Number, Tiles>::table(TiledPass<Number, Tiles>::pack),
+          .input_gradient = TiledPass<Number, GradientTiles>::table(TiledPass<Number, GradientTiles>::pack_transposed),
+          .weights = WeightProducts<Number, WeightTiles>::kTable};
+}
+
+template <class Number, class Points, long Outputs, class WeightTiles = StridedTiles<Points, Outputs>>
+constexpr TileKernels strided_kernels() {
+  return tile_kernels<Number, StridedTiles<Points, Outputs>, WeightTiles, StridedGradientTiles<Points, Outputs>>();
+}
 
 }  // namespace
 }  // namespace ddp

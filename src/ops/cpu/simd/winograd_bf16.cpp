@@ -3,7 +3,8 @@
 
 namespace ddp {
 
-const WinogradKernels kWinogradBf16 = Winograd<NumberBf16, TilesOf2, TilesOf4>::kTable;
+const TileKernels kTiles2Bf16 = tile_kernels<NumberBf16, TilesOf2, TilesOf4>();
+const TileKernels kStrided2Bf16 = strided_kernels<NumberBf16, ThreePoints, 2, StridedTiles<FivePoints, 4>>();
 const WeightKernels kDirectWeights1Bf16 = WeightProducts<NumberBf16, SingleOutputs<1>>::kTable;
 const WeightKernels kDirectWeights3Bf16 = WeightProducts<NumberBf16, SingleOutputs<3>>::kTable;
 
