@@ -12,7 +12,7 @@
 namespace ddp {
 namespace {
 
-constexpr double kMuch = 1.25;  // factors that are faster by this are the only ones for later passes
+constexpr double kMuch = 1.5;  // factors that are faster by this are the only ones for later passes
 constexpr int kPasses = 3;
 constexpr const char* kNames[kPasses] = {"forward pass", "weight gradient", "input gradient"};
 

@@ -21,7 +21,7 @@ struct ToomCook {
                         kPairs = std::size(Points::pairs);
   static_assert(kPoints == 2 * kPairs + Points::zero + Points::infinity);
 
-  static void input(const __m512 (&d)[kPoints], __m512 (&to)[kPoints]) {  // B'
+  [[gnu::always_inline]] static void input(const __m512 (&d)[kPoints], __m512 (&to)[kPoints]) {  // B'
     // N of a point a is (a + x) x^zero E(x^2), so E's coefficients serve for both powers of each term.
 #pragma GCC unroll 16
     for (long i = 0; i < kPairs; ++i) {
@@ -33,20 +33,20 @@ struct ToomCook {
     if constexpr (Points::zero) to[kZero] = every_second(kPairs, d, 0);
     if constexpr (Points::infinity) to[kPoints - 1] = every_second(kPairs + 1, d, Points::zero);
   }
-  static void weights(const __m512 (&g)[Taps], __m512 (&to)[kPoints]) {  // G
+  [[gnu::always_inline]] static void weights(const __m512 (&g)[Taps], __m512 (&to)[kPoints]) {  // G
     spread(kMatrices.weights, g, to);
     if constexpr (Points::zero) to[kZero] = number(kMatrices.weights[kPairs][0]) * g[0];
     if constexpr (Points::infinity) to[kPoints - 1] = g[Taps - 1];
   }
-  static void output(const __m512 (&m)[kPoints], __m512 (&y)[Outputs]) {  // A'
+  [[gnu::always_inline]] static void output(const __m512 (&m)[kPoints], __m512 (&y)[Outputs]) {  // A'
     gather(kMatrices.output, m, y);
   }
-  static void gradient(const __m512 (&dy)[Outputs], __m512 (&to)[kPoints]) {  // A
+  [[gnu::always_inline]] static void gradient(const __m512 (&dy)[Outputs], __m512 (&to)[kPoints]) {  // A
     spread(kMatrices.output, dy, to);
     if constexpr (Points::zero) to[kZero] = dy[0];
     if constexpr (Points::infinity) to[kPoints - 1] = dy[Outputs - 1];
   }
-  static void weight_gradient(const __m512 (&m)[kPoints], __m512 (&dg)[Taps]) {  // G'
+  [[gnu::always_inline]] static void weight_gradient(const __m512 (&m)[kPoints], __m512 (&dg)[Taps]) {  // G'
     gather(kMatrices.weights, m, dg);
   }
 
@@ -88,14 +88,14 @@ struct ToomCook {
 
   // The sum of row[k] * v[k] over k = first, first + 2, ...
   template <long N>
-  static __m512 every_second(const float (&row)[N], const __m512 (&v)[N], long first) {
+  [[gnu::always_inline]] static __m512 every_second(const float (&row)[N], const __m512 (&v)[N], long first) {
     __m512 all = number(row[first]) * v[first];
 #pragma GCC unroll 16
     for (long k = first + 2; k < N; k += 2) all += number(row[k]) * v[k];
     return all;
   }
   // The sum of the coefficients of E times d[first], d[first + 2], ...
-  static __m512 every_second(long row, const __m512 (&d)[kPoints], long first) {
+  [[gnu::always_inline]] static __m512 every_second(long row, const __m512 (&d)[kPoints], long first) {
     const long degree = row < kPairs ? kPairs - 1 : kPairs;
     __m512 all = d[first + 2 * degree];  // its coefficient is 1
 #pragma GCC unroll 16
@@ -105,7 +105,7 @@ struct ToomCook {
 
   // The points of pairs: terms of even powers are those of both points, terms of odd powers differ in the sign.
   template <long N>
-  static void spread(const float (&rows)[kRows][N], const __m512 (&from)[N], __m512 (&to)[kPoints]) {
+  [[gnu::always_inline]] static void spread(const float (&rows)[kRows][N], const __m512 (&from)[N], __m512 (&to)[kPoints]) {
 #pragma GCC unroll 16
     for (long i = 0; i < kPairs; ++i) {
       const __m512 even = every_second(rows[i], from, 0), odd = every_second(rows[i], from, 1);
@@ -115,7 +115,7 @@ struct ToomCook {
   }
 
   template <long N>
-  static void gather(const float (&rows)[kRows][N], const __m512 (&from)[kPoints], __m512 (&to)[N]) {
+  [[gnu::always_inline]] static void gather(const float (&rows)[kRows][N], const __m512 (&from)[kPoints], __m512 (&to)[N]) {
     __m512 sums[2][kPairs];
 #pragma GCC unroll 16
     for (long i = 0; i < kPairs; ++i) {
