@@ -1,4 +1,4 @@
-// Ordinary memory of this process.
+// Ordinary memory of this process; large parts ask Linux for huge pages.
 #pragma once
 
 #include "device/memory.h"

@@ -26,23 +26,22 @@ class ConvOperands {
       : desc_(desc), n_(n), type_(type), output_(output) {
     const int64_t kernel = desc.window.kernel;
     const int64_t weights = kernel * kernel * desc.input.c / desc.groups * desc.out_channels;
-    for (Buffer* const image : {&x_, &dx_}) *image = filled(device, type, stored_elements(in(), desc.input_format));
-    for (Buffer* const image : {&y_, &dy_}) *image = filled(device, type, stored_elements(out(), output));
+    x_ = filled(device, type, stored_elements(in(), desc.input_format));
+    y_ = filled(device, type, stored_elements(out(), output));
     for (Buffer* const flat : {&weight_, &dweight_}) *flat = filled(device, DType::f32, weights);
     for (Buffer* const flat : {&bias_, &dbias_}) *flat = filled(device, DType::f32, desc.out_channels);
   }
 
-  // Weights change with each step, so each run packs them again.
+  // Weights change with each step, so each run packs them again. Gradients share the memory of their images.
   double seconds(Conv2d& conv, int pass) const {
-    const Tensor x{x_.data(), in(), desc_.input_format, type_}, dx{dx_.data(), in(), desc_.input_format, type_},
-        y{y_.data(), out(), output_, type_}, dy{dy_.data(), out(), output_, type_};
+    const Tensor x{x_.data(), in(), desc_.input_format, type_}, y{y_.data(), out(), output_, type_};
     const Stopwatch watch;
     conv.bind({weight_.as<float>()}, {desc_.bias ? bias_.as<float>() : nullptr});
     if (pass == 0) conv.forward(x, y);
     if (pass == 1)
-      conv.backward_weight(x, y, dy, dweight_.as<float>(), sums_bias(desc_) ? dbias_.as<float>() : nullptr,
+      conv.backward_weight(x, y, y, dweight_.as<float>(), sums_bias(desc_) ? dbias_.as<float>() : nullptr,
                            Gradient::overwrite);
-    if (pass == 2) conv.backward_input(dy, dx);
+    if (pass == 2) conv.backward_input(y, x);
     return watch.seconds();
   }
 
@@ -71,7 +70,7 @@ class ConvOperands {
   int64_t n_;
   DType type_;
   Format output_;
-  Buffer x_, dx_, y_, dy_, weight_, dweight_, bias_, dbias_;
+  Buffer x_, y_, weight_, dweight_, bias_, dbias_;
 };
 
 namespace {

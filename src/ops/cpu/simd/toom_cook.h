@@ -105,7 +105,8 @@ struct ToomCook {
 
   // The points of pairs: terms of even powers are those of both points, terms of odd powers differ in the sign.
   template <long N>
-  [[gnu::always_inline]] static void spread(const float (&rows)[kRows][N], const __m512 (&from)[N], __m512 (&to)[kPoints]) {
+  [[gnu::always_inline]] static void spread(const float (&rows)[kRows][N], const __m512 (&from)[N],
+                                            __m512 (&to)[kPoints]) {
 #pragma GCC unroll 16
     for (long i = 0; i < kPairs; ++i) {
       const __m512 even = every_second(rows[i], from, 0), odd = every_second(rows[i], from, 1);
@@ -115,7 +116,8 @@ struct ToomCook {
   }
 
   template <long N>
-  [[gnu::always_inline]] static void gather(const float (&rows)[kRows][N], const __m512 (&from)[kPoints], __m512 (&to)[N]) {
+  [[gnu::always_inline]] static void gather(const float (&rows)[kRows][N], const __m512 (&from)[kPoints],
+                                            __m512 (&to)[N]) {
     __m512 sums[2][kPairs];
 #pragma GCC unroll 16
     for (long i = 0; i < kPairs; ++i) {

@@ -26,6 +26,7 @@ struct SingleOutputs {
 
 template <class Number, class Tiles>
 struct WeightProducts {
+  using Stored = typename Number::Stored;
   using Place = TilePlace<Tiles::kTile>;
   static constexpr long kTile = Tiles::kTile, kPoints = Tiles::kPoints, kWeights = Tiles::kWeights,
                         kKernel = Tiles::kTaps, kGradientPoints = Tiles::kGradientPoints, kPair = Number::kPair,
@@ -49,10 +50,41 @@ struct WeightProducts {
           });
   }
 
+  // The same for tiles of one pixel, all those of the images: adjacent pixels form a word as they are.
+  static void copy_slice(const TileTransform& b) {
+    const long plane = b.from.h * b.from.w, first = b.tiles.first % plane;
+    const Stored* next = static_cast<const Stored*>(b.from.data) +
+                         (b.tiles.first / plane * b.from.channels + b.channel) * plane + first * 16;
+    long left = plane - first;
+    const auto pixel = [&] {
+      const Stored* const at = next;
+      next += 16;
+      if (--left == 0) {
+        left = plane;
+        next += (b.from.channels - 16) * plane;
+      }
+      return at;
+    };
+    uint32_t* to = static_cast<uint32_t*>(b.to);
+    for (long t = 0; t < b.tiles.count; t += kPair, to += 16)
+      if constexpr (kPair == 1) {
+        const __m512 value = Number::load(pixel());
+        Number::store_words(to, value, value);
+      } else {
+        const __m256i low = Number::raw(pixel());
+        Number::store_words(to, low, t + 1 < b.tiles.count ? Number::raw(pixel()) : _mm256_setzero_si256());
+      }
+  }
+
   static void transform_inputs(const TileTransform& b) {
+    if constexpr (Tiles::kWindow == 1)
+      if (b.stride == 1 && b.tiles.tile_rows == b.from.h && b.tiles.tile_columns == b.from.w && b.top == 0 &&
+          b.left == 0)
+        return copy_slice(b);
     transform_slice<Tiles::kWindow, Tiles::kStep, kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
   }
   static void transform_gradients(const TileTransform& b) {
+    if constexpr (kTile == 1) return copy_slice(b);
     transform_slice<kTile, kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
   }
 
