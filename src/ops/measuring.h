@@ -20,6 +20,7 @@ struct MeasuredPass {
   struct Algorithm {
     int64_t number = 0;
     double microseconds = 0;
+    bool cold = false;  // the only run was the first one, which touches memory
   };
   std::string name;
   std::vector<Algorithm> algorithms;

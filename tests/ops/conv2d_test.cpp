@@ -38,9 +38,10 @@ const Conv2dCase kConv2dCases[] = {
     {2, 5, 6, 3, 5, 3, 1, {0, 2, 1, 0}, false, false, On::cpu},
     {9, 8, 8, 16, 32, 3, 1, 1, true, true, On::cpu},  // oneDNN supports it
     {5, 9, 9, 32, 16, 3, 2, 1, false, true, On::cpu},
-    {6, 27, 29, 32, 32, 3, 2, 1, true, false, On::cpu},  // Winograd's tiles of 7 x 7 with stride 2
-    {4, 14, 16, 32, 64, 3, 2, {1, 1, 0, 0}, false, true, On::cpu},
-    {70, 6, 7, 64, 32, 3, 2, {1, 1, 2, 1}, false, true, On::cpu},  // and of 4 x 4
+    {2, 28, 27, 32, 32, 3, 2, 1, true, false, On::cpu},  // Winograd's tiles of 7 x 7 with stride 2, 14 x 14 outputs
+    {3, 26, 25, 32, 64, 3, 2, {1, 1, 1, 2}, false, true, On::cpu},  // 13 x 13
+    {6, 14, 16, 32, 64, 3, 2, {1, 1, 0, 0}, false, true, On::cpu},  // and of 4 x 4: 7 x 8 outputs
+    {70, 6, 7, 64, 32, 3, 2, {1, 1, 2, 1}, false, true, On::cpu},
     {5, 8, 8, 16, 16, 3, 2, {0, 0, 1, 1}, true, false, On::cpu},
     {7, 28, 28, 1, 64, 3, 1, 1, false, true, On::cpu},  // ResNet-18's
     {5, 14, 14, 32, 64, 1, 2, 0, false, false, On::cpu},
@@ -60,8 +61,10 @@ const Conv2dCase kConv2dCases[] = {
     {9, 8, 9, 96, 64, 1, 1, 0, true, true, On::cpu},  // weight gradients by the direct algorithm
     {11, 11, 10, 32, 64, 1, 2, 0, false, false, On::cpu},
     {13, 11, 10, 64, 32, 3, 2, 1, true, true, On::cpu, false},
-    {11, 8, 8, 32, 32, 1, 2, 1, false, true, On::cpu},  // padding of one pixel
-    {81, 9, 9, 64, 32, 3, 2, 1, false, true, On::cpu},  // several slices
+    {11, 8, 8, 32, 32, 1, 2, 1, false, true, On::cpu},   // padding of one pixel
+    {30, 3, 3, 32, 32, 1, 2, 1, false, true, On::cpu},   // as many outputs as pixels
+    {451, 3, 3, 96, 64, 1, 1, 0, false, true, On::cpu},  // an odd number of pixels, several slices of them in f32
+    {81, 9, 9, 64, 32, 3, 2, 1, false, true, On::cpu},   // several slices
 
     {256, 26, 26, 1, 20, 3, 1, 0, true, true, On::gpu},  // LeNet's at full, half and short batch size
     {256, 12, 12, 20, 50, 5, 1, 0, true, true, On::gpu},

@@ -36,7 +36,7 @@ std::string run_event(const Job& job, const PlannedRun& run, const RestoredRun& 
       {"data", start.data_seconds}, {"plan", start.plan_seconds}, {"restore", start.restore_seconds}};
   for (const MeasuredPass& pass : run.autotune->passes()) {
     auto algorithms = nlohmann::ordered_json::array();
-    for (const auto& [number, microseconds] : pass.algorithms) algorithms.push_back({number, microseconds});
+    for (const auto& algorithm : pass.algorithms) algorithms.push_back({algorithm.number, algorithm.microseconds});
     event["algorithms"].push_back({{"pass", pass.name}, {"number_and_us", std::move(algorithms)}});
   }
   for (const std::string& host : hosts) event["hosts"].push_back(printable(host));

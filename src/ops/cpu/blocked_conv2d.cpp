@@ -26,7 +26,7 @@ std::span<const TileKernels* const> tables_of(const DnnlConfig& config) {
 }
 
 // The kernels for this stride with the fewest products, or null.
-const TileKernels* tile_kernels(const DnnlConfig& config, const Conv2dDesc& desc) {
+const TileKernels* fewest_products(const DnnlConfig& config, const Conv2dDesc& desc) {
   const TileKernels* best = nullptr;
   const auto products = [out = conv2d_output(desc)](const TileKernels* kernels) {
     return kernels->forward.products * count_tiles(kernels->forward.tile, out, 1);
@@ -43,13 +43,14 @@ const WeightKernels& direct_kernels(const DnnlConfig& config, int64_t kernel) {
   return kernel == 1 ? kDirectWeights1Bf16 : kDirectWeights3Bf16;
 }
 
-// Whether tiles save this share of the products of the direct algorithm or more. They do not if most outputs of a tile
-// are outside the image.
-bool saves(double share, int64_t tile, int64_t products, const ImageShape& out) {
-  return static_cast<double>(products * count_tiles(tile, out, 1)) <=
-         (1 - share) * static_cast<double>(9 * out.h * out.w);
+// Whether tiles of an image save this share of the products of the direct algorithm, 9 for each of `pixels`, or more.
+// They do not if most pixels of a tile are outside the image.
+template <class Kernels>
+bool saves(double share, const Kernels& kernels, const ImageShape& image, int64_t pixels) {
+  return static_cast<double>(kernels.products * count_tiles(kernels.tile, image, 1)) <=
+         (1 - share) * static_cast<double>(9 * pixels);
 }
-constexpr double kSurely = 0.33, kPerhaps = 0.25;  // for the choice by the shape, and for a choice by measurement
+constexpr double kSurely = 0.33, kPerhaps = 0.25;  // then tiles are faster, or may be
 
 class BlockedConv2d final : public Conv2d {
  public:
@@ -66,12 +67,12 @@ class BlockedConv2d final : public Conv2d {
         fallback_(std::move(fallback)) {
     DDP_EXPECT(!fallback_ || fallback_->output_format() == output_format());
     const OwnPasses own = planned_.rbegin()->second;  // the largest size has all passes of ours
-    const TileKernels* const kernels = own.all ? tile_kernels(config, desc) : nullptr;
+    const TileKernels* const kernels = own.all ? fewest_products(config, desc) : nullptr;
     if (kernels && desc.forward) forward_.emplace(workers, *scratch_, kernels->forward, desc, false);
     if (kernels && desc.input_gradient) data_.emplace(workers, *scratch_, kernels->input_gradient, desc, true);
     if (!desc.weight_gradient) return;
-    const bool tiled =
-        kernels && saves(kPerhaps, kernels->weights.tile, kernels->weights.products, conv2d_output(desc));
+    const ImageShape out = conv2d_output(desc);
+    const bool tiled = kernels && saves(kPerhaps, kernels->weights, out, out.h * out.w);
     weights_.emplace(workers, *scratch_, tiled ? kernels->weights : direct_kernels(config, desc.window.kernel), desc,
                      planned_.rbegin()->first);
   }
@@ -163,12 +164,14 @@ OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Con
     if (kernel != 3 || !kernels) return false;
     const int64_t tile = kernels->forward.tile;
     if (count_tiles(tile, out, n) * tile * tile < kMinOutputs) return false;
+    const int64_t inputs = std::max(outputs, desc.input.h * desc.input.w / (stride * stride));
     const double share = config.own == OwnKernels::all ? kPerhaps : kSurely;
-    if (amx ? outputs >= 64 : !config.winograd || !saves(share, tile, kernels->forward.products, out)) return false;
+    if (amx ? outputs >= 64 : !config.winograd || !saves(share, kernels->forward, out, outputs)) return false;
+    if (!amx && desc.input_gradient && !saves(share, kernels->input_gradient, desc.input, inputs)) return false;
     if (stride > 1) return padding.top == 1 && padding.left == 1;
     return std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
   };
-  const bool all = suits(tile_kernels(config, desc));
+  const bool all = suits(fewest_products(config, desc));
   const bool weights = n * outputs >= kMinOutputs;
   switch (config.own) {
     case OwnKernels::none: return {};

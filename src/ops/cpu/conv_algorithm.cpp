@@ -52,7 +52,7 @@ DnnlConfig config_of(const Workers& workers, const DnnlConfig& config, const Con
   if (algorithm.own == OwnKernels::suggested) return made;
   // Where Winograd's algorithm can be ours, oneDNN's is slower and takes no slices.
   const bool can_be_ours = passes_of(workers, config, desc, n, {algorithm.widen, OwnKernels::all}).all;
-  if (!algorithm.is_ours() && can_be_ours) made.winograd = false;
+  if (!algorithm.has_our_outputs() && can_be_ours) made.winograd = false;
   made.widen = algorithm.widen;
   made.own = algorithm.own;
   return made;

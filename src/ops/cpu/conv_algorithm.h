@@ -14,7 +14,7 @@ struct ConvAlgorithm {
   bool widen = false;                      // DnnlConfig::widen
   OwnKernels own = OwnKernels::suggested;  // not `suggested`, but for the number 0: not measured
 
-  bool is_ours() const { return own == OwnKernels::all; }
+  bool has_our_outputs() const { return own == OwnKernels::all; }  // and our input gradients
   int64_t number() const;
   static std::optional<ConvAlgorithm> of(int64_t number);  // nullopt: there is none
   bool operator==(const ConvAlgorithm&) const = default;

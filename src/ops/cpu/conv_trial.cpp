@@ -99,6 +99,8 @@ ConvTrial::ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc
   std::optional<Format> output;
   bool slices = false;
   for (const ConvAlgorithm& algorithm : all) {
+    const bool wanted = algorithm.widen == factors[algorithm.has_our_outputs()].value_or(algorithm.widen);
+    if (output && !wanted) continue;
     auto conv =
         make_blocked_conv2d(workers, config_of(workers, config, desc, n, algorithm), desc, std::span(&samples, 1));
     if (!output) {
@@ -106,8 +108,7 @@ ConvTrial::ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc
       slices = conv->slices().forward > 0;
     }
     if (conv->output_format() != *output || (slices && conv->slices().forward == 0)) continue;
-    if (algorithm.widen == factors[algorithm.is_ours()].value_or(algorithm.widen))
-      candidates_.push_back({algorithm, std::move(conv)});
+    if (wanted) candidates_.push_back({algorithm, std::move(conv)});
   }
   operands_ = std::make_unique<ConvOperands>(workers.device, desc, config.activations, *output, samples);
 }
@@ -129,8 +130,8 @@ std::vector<ConvTrial::Candidate*> ConvTrial::candidates_of(int pass) {
   std::vector<Candidate*> found;
   for (Candidate& candidate : candidates_) {
     const auto same = [&](const Candidate* other) {
-      return other->algorithm.widen == candidate.algorithm.widen && !other->algorithm.is_ours() &&
-             !candidate.algorithm.is_ours();
+      return other->algorithm.widen == candidate.algorithm.widen && !other->algorithm.has_our_outputs() &&
+             !candidate.algorithm.has_our_outputs();
     };
     if (pass == 1 || std::ranges::none_of(found, same)) found.push_back(&candidate);
   }
@@ -138,8 +139,8 @@ std::vector<ConvTrial::Candidate*> ConvTrial::candidates_of(int pass) {
 }
 
 MeasuredPass ConvTrial::measure(const std::string& name, int pass) {
-  constexpr double kHopeless = 1.2, kNearly = 1.05;
-  constexpr int kRounds = 3;  // the first one touches memory, and ends only what is twice as slow
+  constexpr double kFarSlower = 2, kHopeless = 1.2, kNearly = 1.05;
+  constexpr int kRounds = 3;  // after the first one, which touches memory, only what is far slower is dropped
   const std::vector<Candidate*> all = candidates_of(pass);
   const bool restricted = factors_[0] || factors_[1];
   if (all.size() < 2) return {name, {}, {restricted && !all.empty() ? all[0]->algorithm.number() : 0}};
@@ -148,14 +149,15 @@ MeasuredPass ConvTrial::measure(const std::string& name, int pass) {
     for (Candidate* const candidate : tried) {
       const double seconds = operands_->seconds(*candidate->conv, pass);
       candidate->seconds = round < 2 ? seconds : std::min(seconds, candidate->seconds);
+      candidate->cold = round == 0;
     }
-    const double most = (round == 0 ? 2 : kHopeless) * fastest(tried)->seconds;
+    const double most = (round == 0 ? kFarSlower : kHopeless) * fastest(tried)->seconds;
     std::erase_if(tried, [&](const Candidate* candidate) { return candidate->seconds > most; });
   }
   const bool keeps_default = tried[0] == all[0] && tried[0]->seconds <= kNearly * fastest(tried)->seconds;
   MeasuredPass measured{name, {}, {(keeps_default ? tried[0] : fastest(tried))->algorithm.number()}};
   for (const Candidate* const candidate : all)
-    measured.algorithms.push_back({candidate->algorithm.number(), candidate->seconds * 1e6});
+    measured.algorithms.push_back({candidate->algorithm.number(), candidate->seconds * 1e6, candidate->cold});
   std::ranges::stable_sort(measured.algorithms, {}, &MeasuredPass::Algorithm::microseconds);
   return measured;
 }

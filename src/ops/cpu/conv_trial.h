@@ -36,6 +36,7 @@ class ConvTrial {
     ConvAlgorithm algorithm;
     std::unique_ptr<Conv2d> conv;
     double seconds = 0;
+    bool cold = true;  // only one run
   };
   static Candidate* fastest(const std::vector<Candidate*>& tried);
   std::vector<Candidate*> candidates_of(int pass);

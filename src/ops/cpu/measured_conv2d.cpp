@@ -71,31 +71,31 @@ void ConvChooser::add_factors(const MeasuredPass& pass) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   for (const bool ours : {false, true}) {
     std::array<double, 2> least{kNone, kNone};
-    for (const auto& [number, microseconds] : pass.algorithms) {
+    for (const auto& [number, microseconds, cold] : pass.algorithms) {
       const ConvAlgorithm algorithm = *ConvAlgorithm::of(number);
       double& of = least[algorithm.widen];
-      if (algorithm.is_ours() == ours) of = std::min(of, microseconds);
+      if (!cold && algorithm.has_our_outputs() == ours) of = std::min(of, microseconds);
     }
     if (std::ranges::max(least) == kNone) continue;
     for (const size_t widen : {0, 1}) of_factors_[ours][widen] += least[widen];
   }
 }
 
-std::array<std::optional<bool>, 2> ConvChooser::faster_factors(double times) const {
+std::array<std::optional<bool>, 2> ConvChooser::faster_factors() const {
   std::array<std::optional<bool>, 2> faster;
   for (const size_t ours : {0, 1}) {
     const auto& of = of_factors_[ours];
-    if (std::ranges::max(of) > times * std::ranges::min(of)) faster[ours] = of[1] < of[0];
+    if (std::ranges::max(of) > kMuch * std::ranges::min(of)) faster[ours] = of[1] < of[0];
   }
   return faster;
 }
 
 int64_t ConvChooser::guess(const std::vector<ConvAlgorithm>& algorithms) const {
   if (algorithms.empty()) return 0;
-  const bool ours = algorithms[0].is_ours();
-  const auto widen = faster_factors(kMuch)[ours];
+  const bool ours = algorithms[0].has_our_outputs();
+  const auto widen = faster_factors()[ours];
   for (const ConvAlgorithm& algorithm : algorithms)
-    if (algorithm.is_ours() == ours && algorithm.widen == widen) return algorithm.number();
+    if (algorithm.has_our_outputs() == ours && algorithm.widen == widen) return algorithm.number();
   return 0;
 }
 
@@ -115,7 +115,7 @@ ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfi
         choice[pass] = guess(conv_algorithms(workers, config, desc, n));
         continue;
       }
-      if (!trial) trial.emplace(workers, config, desc, n, faster_factors(kMuch));
+      if (!trial) trial.emplace(workers, config, desc, n, faster_factors());
       if (!since_first_) since_first_.emplace();
       const MeasuredPass measured = trial->measure(name, pass);
       fastest_[name] = measured.fastest[0];

@@ -52,13 +52,13 @@ TilePass::TilePass(const Workers& workers, Scratch& scratch, const PassKernels& 
   constexpr int64_t kMostKept = 16 << 20;
   const int64_t bytes = packed_words(from_.c) * (to_.c / kTileOutputs) * kWord;
   const bool keeps = bytes <= kMostKept;
-  while (keeps && block_ > kernels.least_block && item_words() * kWord > kCache) block_ -= 16;
-  const int64_t products = kernels.products * products_step();
+  while (keeps && block_ > kernels.least_block && item_words() * kWord > kCache) block_ -= kernels.least_block;
   if (keeps) {
     packed_ = Buffer(workers.device, bytes);
-    scratch.reserve(workers.threads * (transformed_words() + products) * kWord);
+    scratch.reserve(workers.threads * item_words() * kWord);
   } else {
-    scratch.reserve((transformed_words() + workers.threads * (products + packed_words(kPartChannels))) * kWord);
+    const int64_t outputs = kernels.products * products_step() + packed_words(kPartChannels);
+    scratch.reserve((transformed_words() + workers.threads * outputs) * kWord);
   }
 }
 

@@ -1,7 +1,7 @@
 // Passes of 2D convolutions as products of tiles: Winograd's algorithm (Lavin and Gray, "Fast algorithms for
-// convolutional neural networks", 2015), and weight gradients by the direct algorithm. Activations are in blocks of 16
-// channels, or dense for the kernels of AMX, and numbers of input and output channels are multiples of 32. Results do
-// not depend on the number of threads.
+// convolutional neural networks", 2015), and the direct one, which has tiles of one output: for weight gradients, and
+// on AMX for all passes. Activations are in blocks of 16 channels, or dense for the kernels of AMX, and numbers of
+// input and output channels are multiples of 32. Results do not depend on the number of threads.
 #pragma once
 
 #include "device/buffer.h"

@@ -238,8 +238,19 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, 1}; }, 15, f32), none);  // 4 x 4
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, 1}; }, 16, f32), all);
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, 1}; }, 16, direct), weights);
-  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, {0, 1, 1, 1}}; }, 22, f32), weights);
-  EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 2, {1, 0, 1, 1}}; }, 22, f32), weights);
+  const auto strided = [](Conv2dDesc& d, const Padding& padding) {  // 4 x 4
+    d.window = {3, 2, padding};
+    d.input.h = d.input.w = 8;
+  };
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { strided(d, {1, 1, 0, 0}); }, 16, f32), all);
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { strided(d, {0, 1, 1, 0}); }, 16, f32), weights);
+  EXPECT_EQ(picked([&](Conv2dDesc& d) { strided(d, {1, 0, 0, 1}); }, 16, f32), weights);
+  EXPECT_EQ(picked(
+                [&](Conv2dDesc& d) {
+                  strided(d, {1, 1, 0, 0}), d.input.h = d.input.w = 15;
+                },
+                16, f32),
+            weights);  // one tile of outputs, but four of input gradients
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 3, 1}; }, 64, f32), weights);  // 3 x 3
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {1}; }, 50, f32), none);
   EXPECT_EQ(picked([](Conv2dDesc& d) { d.window = {3, 1, 0}, d.input.h = d.input.w = 4; }, 99, f32), weights);  // 2 x 2
@@ -266,7 +277,7 @@ TEST(CpuConv2d, PicksItsOwnPassesWhereTheProcessorAndTheShapeSuit) {
   EXPECT_EQ(own_passes(narrow, amx, on_tiles, 50), none);
 }
 
-// oneDNN computes slices of 8 samples, our kernels blocks of 64 tiles of 16 outputs.
+// oneDNN computes slices of 8 samples, our kernels blocks of 16 tiles of 49 outputs.
 TEST(CpuConv2d, PollsTheDeviceBetweenSlices) {
   const auto device = make_cpu_device();
   int polls = 0;

@@ -11,7 +11,7 @@
 namespace ddp {
 namespace {
 
-// Calls f(k) for k < Count, which a loop does not unroll if there are many.
+// Calls f(k) for each k < Count. Unrolls the loop only if Count is small.
 template <long Count, class F>
 inline void each(const F& f) {
   if constexpr (Count <= 6) {
@@ -47,8 +47,8 @@ struct TilePlace {
   long rows, columns;  // of an image, filled up to whole tiles
 };
 
-// Size x Size pixels of an image from (row, column) on; those outside the image are 0. With a stride of 1, the
-// next window is Step pixels further: these are prefetched.
+// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is Step
+// pixels further, except for direct algorithms with a stride: its pixels are prefetched.
 template <class Number, long Size, long Step>
 class Window {
   using Stored = typename Number::Stored;

@@ -22,16 +22,17 @@ struct ToomCook {
   static_assert(kPoints == 2 * kPairs + Points::zero + Points::infinity);
 
   [[gnu::always_inline]] static void input(const __m512 (&d)[kPoints], __m512 (&to)[kPoints]) {  // B'
-    // N of a point a is (a + x) x^zero E(x^2), so E's coefficients serve for both powers of each term.
+    // N of a point a is (a + x) E, or (a + x) x E with zero, where E is the product of x^2 - b^2 over the other pairs
+    // b.
 #pragma GCC unroll 16
     for (long i = 0; i < kPairs; ++i) {
-      const __m512 low = every_second(i, d, Points::zero), high = every_second(i, d, Points::zero + 1),
+      const __m512 low = sum_by_squares(i, d, Points::zero), high = sum_by_squares(i, d, Points::zero + 1),
                    a = number(kMatrices.output[i][1]);
       to[2 * i] = high + a * low;
       to[2 * i + 1] = Points::zero ? high - a * low : a * low - high;
     }
-    if constexpr (Points::zero) to[kZero] = every_second(kPairs, d, 0);
-    if constexpr (Points::infinity) to[kPoints - 1] = every_second(kPairs + 1, d, Points::zero);
+    if constexpr (Points::zero) to[kZero] = sum_by_squares(kPairs, d, 0);
+    if constexpr (Points::infinity) to[kPoints - 1] = sum_by_squares(kPairs + 1, d, Points::zero);
   }
   [[gnu::always_inline]] static void weights(const __m512 (&g)[Taps], __m512 (&to)[kPoints]) {  // G
     spread(kMatrices.weights, g, to);
@@ -54,7 +55,7 @@ struct ToomCook {
   static constexpr long kZero = 2 * kPairs, kRows = kPairs + 2;  // rows: of positive points, zero and infinity
 
   struct Matrices {
-    float squares[kRows][kPairs + 1] = {};  // coefficients of E
+    float squares[kRows][kPairs + 1] = {};  // coefficients of E, which for zero and infinity has all pairs
     float weights[kRows][Taps] = {}, output[kRows][Outputs] = {};
   };
 
@@ -62,7 +63,7 @@ struct ToomCook {
     Matrices all;
     for (long row = 0; row < kRows; ++row) {
       const double point = row < kPairs ? Points::pairs[row] : 0;
-      double e[kPairs + 2] = {1}, value = 0, power = 1;
+      double e[kPairs + 1] = {1}, value = 0, power = 1;
       for (long i = 0; i < kPairs; ++i)
         if (i != row)
           for (long k = kPairs; k >= 0; --k) e[k] = (k > 0 ? e[k - 1] : 0) - Points::pairs[i] * Points::pairs[i] * e[k];
@@ -95,7 +96,7 @@ struct ToomCook {
     return all;
   }
   // The sum of the coefficients of E times d[first], d[first + 2], ...
-  [[gnu::always_inline]] static __m512 every_second(long row, const __m512 (&d)[kPoints], long first) {
+  [[gnu::always_inline]] static __m512 sum_by_squares(long row, const __m512 (&d)[kPoints], long first) {
     const long degree = row < kPairs ? kPairs - 1 : kPairs;
     __m512 all = d[first + 2 * degree];  // its coefficient is 1
 #pragma GCC unroll 16

@@ -15,7 +15,6 @@ struct SingleOutputs {
   static constexpr long weight_of(long k) { return k; }
 
   static void input(const __m512 (&d)[Kernel], __m512 (&to)[Kernel]) { copy(d, to); }
-  static void gradient(const __m512 (&y)[1], __m512 (&to)[1]) { to[0] = y[0]; }
   static void weight_gradient(const __m512 (&m)[Kernel], __m512 (&g)[Kernel]) { copy(m, g); }
 
  private:
@@ -78,14 +77,14 @@ struct WeightProducts {
 
   static void transform_inputs(const TileTransform& b) {
     if constexpr (Tiles::kWindow == 1)
-      if (b.stride == 1 && b.tiles.tile_rows == b.from.h && b.tiles.tile_columns == b.from.w && b.top == 0 &&
-          b.left == 0)
-        return copy_slice(b);
+      if (b.stride == 1 && b.tiles.tile_rows == b.from.h && b.tiles.tile_columns == b.from.w) return copy_slice(b);
     transform_slice<Tiles::kWindow, Tiles::kStep, kPoints>(b, [](const auto& d, auto& line) { Tiles::input(d, line); });
   }
   static void transform_gradients(const TileTransform& b) {
-    if constexpr (kTile == 1) return copy_slice(b);
-    transform_slice<kTile, kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
+    if constexpr (kTile == 1)
+      copy_slice(b);
+    else
+      transform_slice<kTile, kTile, kGradientPoints>(b, [](const auto& d, auto& line) { Tiles::gradient(d, line); });
   }
 
   // Products are padded: rows at multiples of 4 KiB would share one place in the cache. Parts of the tiles stay in the
