@@ -74,7 +74,8 @@ struct ConvBounds {
   double activations;  // y and dx
   double weights = 0;  // dweight, where larger than the usual one
 };
-// Winograd's algorithm rounds transformed values, and cancels parts of their products. The errors of large tiles are the largest.
+// Winograd's algorithm rounds transformed values, and cancels parts of their products. The errors of large tiles are
+// the largest.
 inline constexpr ConvBounds kBf16Winograd{6e-3, 2e-2}, kF32Winograd{3e-5, 3e-5};
 
 // The backend files define these.

@@ -30,8 +30,10 @@ struct Axis {
 };
 
 // For all formats, in f32 or bf16. All formats are [planes][h][w][inner], where inner is channels, channels x lanes, or
-// a block of channels. Backward gathers: it writes each position of dx once, from all windows that contain it.
+// a block of channels. Each position of dx is written once: averages gather it from all windows that contain it.
 class CpuPool2d final : public Pool2d {
+  static constexpr int64_t kMostLanes = 16;
+
  public:
   CpuPool2d(const Workers& workers, DType activations, const Pool2dDesc& desc)
       : workers_(workers),
@@ -53,6 +55,7 @@ class CpuPool2d final : public Pool2d {
       DDP_EXPECT(desc.kind == Pool2dDesc::Kind::maximum || padding.none());
       rows_ = {kernel, stride, padding.top, desc.input.h, out_.h};
       columns_ = {kernel, stride, padding.left, desc.input.w, out_.w};
+      if (maximum()) sums_.resize(static_cast<size_t>(workers_.threads * sums_of_plane()));
     }
     const int64_t block = desc.format.block;
     switch (desc.format.kind) {
@@ -85,32 +88,17 @@ class CpuPool2d final : public Pool2d {
   void backward(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx, const ReluBefore& relu) override {
     DDP_EXPECT(!relu.applies);
     check(dx, dy);
-    if (maximum()) check(x, y);
+    if (maximum()) {
+      check(x, y);
+      return backward_maximum(x, y, dy, dx);
+    }
     workers_.each(planes(dy) * desc_.input.h, [&](int64_t item) {
       const int64_t plane = item / desc_.input.h, h = item % desc_.input.h;
       const Interval i = rows_.outputs_of(h);
       for (int64_t w = 0; w < desc_.input.w; ++w) {
         const Interval j = columns_.outputs_of(w);
         const int64_t to = item * desc_.input.w + w;
-        if (maximum())
-          kernels_.maximum_gradient({.x = at(x, plane * desc_.input.h * desc_.input.w),
-                                     .y = at(y, plane * out_.h * out_.w),
-                                     .dy = at(dy, plane * out_.h * out_.w),
-                                     .dx = at(dx, to),
-                                     .h = h,
-                                     .w = w,
-                                     .i0 = i.first,
-                                     .i1 = i.end,
-                                     .j0 = j.first,
-                                     .j1 = j.end,
-                                     .kernel = desc_.window.kernel,
-                                     .stride = desc_.window.stride,
-                                     .top = desc_.window.padding.top,
-                                     .left = desc_.window.padding.left,
-                                     .row_of_x = desc_.input.w,
-                                     .row_of_y = out_.w,
-                                     .width = inner_});
-        else if (adaptive())
+        if (adaptive())
           kernels_.weighted({.x = at(dy, (plane * out_.h + i.first) * out_.w + j.first),
                              .row = out_.w * inner_,
                              .column = inner_,
@@ -134,6 +122,30 @@ class CpuPool2d final : public Pool2d {
   }
 
  private:
+  void backward_maximum(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+    const int64_t all = planes(dy), together = std::min<int64_t>(all, workers_.threads);
+    const int64_t in = desc_.input.h * desc_.input.w, out = out_.h * out_.w;
+    for (int64_t first = 0; first < all; first += together)
+      workers_.each(std::min(together, all - first), [&](int64_t i) {
+        const int64_t plane = first + i;
+        kernels_.maximum_gradient({.x = at(x, plane * in),
+                                   .y = at(y, plane * out),
+                                   .dy = at(dy, plane * out),
+                                   .dx = at(dx, plane * in),
+                                   .h = desc_.input.h,
+                                   .w = desc_.input.w,
+                                   .out_h = out_.h,
+                                   .out_w = out_.w,
+                                   .width = inner_,
+                                   .kernel = desc_.window.kernel,
+                                   .stride = desc_.window.stride,
+                                   .top = desc_.window.padding.top,
+                                   .left = desc_.window.padding.left,
+                                   .sums = sums_.data() + i * sums_of_plane()});
+      });
+  }
+  int64_t sums_of_plane() const { return desc_.window.kernel * desc_.input.w * kMostLanes; }
+
   bool maximum() const { return desc_.kind == Pool2dDesc::Kind::maximum; }
   bool adaptive() const { return desc_.kind == Pool2dDesc::Kind::adaptive_average; }
   static std::vector<float> weights_of(const Axis& axis) {  // of each window: 1 / its size
@@ -156,6 +168,7 @@ class CpuPool2d final : public Pool2d {
   ImageShape out_;
   Axis rows_{}, columns_{};
   std::vector<float> row_weights_, column_weights_;  // of an adaptive average
+  std::vector<float> sums_;                          // of rows of dx, for each thread
   int64_t inner_ = 1;
 };
 

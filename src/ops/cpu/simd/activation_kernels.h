@@ -69,14 +69,14 @@ struct PoolWeighted {
   const float *row_weights, *column_weights;
   void* y;
 };
-// dx[k] at position (h, w) of the plane x[..][row_of_x][width] = sum of dy over the windows whose first largest value
-// is at (h, w). The windows that contain (h, w) are rows i0 to i1 - 1, columns j0 to j1 - 1 of y[..][row_of_y][width].
+// dx at each position of a plane [h][w][width] = sum of dy over the windows whose first largest value is there, in the
+// order of the windows. y and dy are [out_h][out_w][width].
 struct PoolMaximumGradient {
   const void *x, *y, *dy;
   void* dx;
-  long h, w, i0, i1, j0, j1;
+  long h, w, out_h, out_w, width;
   long kernel, stride, top, left;
-  long row_of_x, row_of_y, width;
+  float* sums;  // scratch: [kernel][w][16]
 };
 
 // y = x * factor + shift over rows of `width` columns that lie `stride` apart.

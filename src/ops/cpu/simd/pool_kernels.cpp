@@ -1,4 +1,4 @@
-// Pooling of one position at a time. Vectors run over channels, lanes or both.
+// Pooling of one position, or the gradient of one plane, at a time. Vectors run over channels, lanes or both.
 #include "ops/cpu/simd/tables.h"
 #include "ops/cpu/simd/vectors.h"
 
@@ -45,34 +45,45 @@ void pool_maximum(const PoolWindow& a) {
   });
 }
 
-// If a window contains NaN, its largest value is NaN, which equals nothing, so each comparison also tests for NaN.
+// Each window adds its gradient to the sums of the rows that it covers; a row that no later window covers is stored. If
+// a window contains NaN, its largest value is NaN, which equals nothing, so each comparison also tests for NaN.
 template <class T>
 void pool_maximum_gradient(const PoolMaximumGradient& a) {
-  const T* x = static_cast<const T*>(a.x);
-  const T* y = static_cast<const T*>(a.y);
-  const T* dy = static_cast<const T*>(a.dy);
+  const T* const x = static_cast<const T*>(a.x);
+  const T* const y = static_cast<const T*>(a.y);
+  const T* const dy = static_cast<const T*>(a.dy);
+  T* const dx = static_cast<T*>(a.dx);
   each_column(a.width, [&](auto length, long k) {
     constexpr int L = length;
-    const auto x_at = [&](long h, long w) { return load<L>(x + (h * a.row_of_x + w) * a.width + k); };
-    const Vector<L> here = x_at(a.h, a.w);
-    Vector<L> sum = {};
-    for (long i = a.i0; i < a.i1; ++i)
-      for (long j = a.j0; j < a.j1; ++j) {
-        const long at = (i * a.row_of_y + j) * a.width + k;
+    const auto sums = [&](long h) { return a.sums + h % a.kernel * a.w * L; };
+    long stored = 0;
+    const auto store_until = [&](long end) {
+      for (; stored < end; ++stored)
+        for (long w = 0; w < a.w; ++w) {
+          store<L>(dx + (stored * a.w + w) * a.width + k, load<L>(sums(stored) + w * L));
+          store<L>(sums(stored) + w * L, Vector<L>{});
+        }
+    };
+    for (long i = 0; i < a.kernel * a.w; ++i) store<L>(a.sums + i * L, Vector<L>{});
+    for (long i = 0; i < a.out_h; ++i) {
+      const long top = i * a.stride - a.top, h0 = top < 0 ? 0 : top, h1 = top + a.kernel < a.h ? top + a.kernel : a.h;
+      store_until(h0);
+      for (long j = 0; j < a.out_w; ++j) {
+        const long left = j * a.stride - a.left, w0 = left < 0 ? 0 : left,
+                   w1 = left + a.kernel < a.w ? left + a.kernel : a.w, at = (i * a.out_w + j) * a.width + k;
         const Vector<L> largest = load<L>(y + at);
-        Vector<L> g = (here == largest) | (here != here) ? load<L>(dy + at) : Vector<L>{};
-        const long h0 = i * a.stride - a.top, w0 = j * a.stride - a.left;
-        const auto unless_at = [&](long h, long w) {
-          const Vector<L> earlier = x_at(h, w);
-          g = (earlier == largest) | (earlier != earlier) ? Vector<L>{} : g;
-        };
-        for (long h = h0 < 0 ? 0 : h0; h < a.h; ++h)
-          for (long w = w0 < 0 ? 0 : w0; w < (w0 + a.kernel < a.row_of_x ? w0 + a.kernel : a.row_of_x); ++w)
-            unless_at(h, w);
-        for (long w = w0 < 0 ? 0 : w0; w < a.w; ++w) unless_at(a.h, w);
-        sum += g;
+        Vector<L> rest = load<L>(dy + at);  // 0 where the window has given it away
+        for (long h = h0; h < h1; ++h)
+          for (long w = w0; w < w1; ++w) {
+            const Vector<L> v = load<L>(x + (h * a.w + w) * a.width + k);
+            float* const sum = sums(h) + w * L;
+            const auto here = (v == largest) | (v != v);
+            store<L>(sum, load<L>(sum) + (here ? rest : Vector<L>{}));
+            rest = here ? Vector<L>{} : rest;
+          }
       }
-    store<L>(static_cast<T*>(a.dx) + k, sum);
+    }
+    store_until(a.h);
   });
 }
 
