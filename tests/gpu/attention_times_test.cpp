@@ -85,8 +85,8 @@ TEST_F(AttentionOnGpu, OfCudnnEqualsOurKernels) {
   }
   EXPECT_EQ(measured_.size(), 2 * std::size(kAttentionShapes)) << "cuDNN has no engine";
   for (const MeasuredPass& pass : measured_)
-    for (const auto& [number, us] : pass.algorithms)
-      fmt::print("attention: {}: engine {} {:.1f} us\n", pass.name, number, us);
+    for (const MeasuredPass::Algorithm& engine : pass.algorithms)
+      fmt::print("attention: {}: engine {} {:.1f} us\n", pass.name, engine.number, engine.microseconds);
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ void expect_frozen(const Replica& r, const std::vector<float>& weights, const st
 struct Case {
   const char* file;
   bool winograd = true;
+  bool closed = true;  // false: states with closed ReLUs have the direct algorithm
 };
 
 void PrintTo(const Case& tested, std::ostream* out) { *out << tested.file << (tested.winograd ? "" : ", direct"); }
@@ -104,7 +105,7 @@ class Networks : public ::testing::TestWithParam<Case> {
     const bool whole = comparable(state), centred = start == "open";
     const ParityOrder order(*data, first * batch, 6 * batch), batch_again(*data, first * batch, batch);
     Fixture fixture({.batch_size = batch, .lr = state.at("lr"), .order = Order::sequential}, network, order, *device,
-                    *ops, *world[0]);
+                    centred || GetParam().closed ? *ops : *direct, *world[0]);
     Replica& r = fixture.replica;
     start_from(state, r);
     if (centred) centre_statistics(r, batch_again, batch);
@@ -157,6 +158,7 @@ class Networks : public ::testing::TestWithParam<Case> {
   const std::unique_ptr<Dataset> data = data_for(network, classes);
   const std::unique_ptr<Device> device = make_cpu_device();
   const std::unique_ptr<Ops> ops = make_cpu_ops(*device, {.winograd = GetParam().winograd});
+  const std::unique_ptr<Ops> direct = make_cpu_ops(*device, {.winograd = false});
   std::vector<std::unique_ptr<Communicator>> world = make_local_communicators(1);
 };
 
@@ -166,15 +168,18 @@ TEST_P(Networks, GradientsAndNextLossesMatchPytorch) {
   EXPECT_TRUE(std::any_of(states.begin(), states.end(), comparable));
 }
 
+// Tiles of 7 x 7 round by 6e-6 of the norm: of a million ReLU inputs, some change their sign, and one of them moves a
+// gradient of two samples by a hundredth of its norm. The direct algorithm flips none in these states, and open ReLUs
+// cannot flip.
 // DDP_EVERY_NETWORK=1 adds vgg16 and vit_b_16: half a minute and two gigabytes for what the others have in small.
 std::vector<Case> cases() {
   std::vector<Case> cases{{"mlp"},
                           {"keras-convnet"},
-                          {"resnet18", true},
+                          {"resnet18", true, false},
                           {"torchvision-resnet18-28", false},
                           {"torchvision-resnet50-64", true},
                           {"frozen-beginning"},
-                          {"frozen-norms"},
+                          {"frozen-norms", false},
                           {"mobilenet_v3_small"},
                           {"efficientnet_b0"},
                           {"densenet121"},

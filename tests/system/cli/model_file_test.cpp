@@ -46,10 +46,11 @@ class ModelFile : public ::testing::Test {
 TEST_F(ModelFile, NeedsItsRunOnlyAfterTheStart) {
   const std::string text = example_of_readme(), model = "--model " + path("tiny.toml");
   folder.write("tiny.toml", text);
-  const Outcome whole = program(2, training("whole", model + " --save-every never"));
+  const Outcome whole = program(2, training("whole", model + " --engine-seconds 0 --save-every never"));
   ASSERT_EQ(whole.code, 0) << whole.output;
   EXPECT_EQ(count(whole.output, "tiny from a file of hash "), 1) << whole.output;
-  const Outcome killed = program(2, training("run", model + " --save-every 4steps --inject kind=kill,rank=1,step=17"));
+  const Outcome killed =
+      program(2, training("run", model + " --engine-seconds 0 --save-every 4steps --inject kind=kill,rank=1,step=17"));
   EXPECT_TRUE(was_killed(killed.code)) << killed.output;
   EXPECT_EQ(read_file(folder / "run" / "model.toml"), text);
 
