@@ -1,12 +1,10 @@
 // Convolutions by our kernels, with channels in multiples of 32. In blocks of 16 channels:
 //   3x3, stride 1 or 2  Winograd's algorithm. Each format and stride has one or two sizes of tiles; an image has that
-//                       with fewer products. The error of each result, as a part of its norm, grows with the tile:
-//                         f32     F(4x4, 3x3): 6e-7, F(7x7, 3x3): 6e-6. With stride 2, both errors are smaller.
-//                         Products of a
-//                                 tile of 7x7: 81 in place of 441, with stride 2 225.
-//                         bf16    transformed values are rounded. F(2x2, 3x3): 0.004, for outputs and input gradients;
-//                                 F(4x4, 3x3): 0.011, small beside the noise of a batch, for weight gradients.
-//                         bf16 that is widened to f32: as f32.
+//                       with fewer products, for 7x7 outputs 81 in place of 441, with stride 2 225. The error of a
+//                       result, as a part of its norm, grows with the tile. f32, and bf16 that is widened to f32:
+//                       F(4x4, 3x3) 6e-7, F(7x7, 3x3) 6e-6, less with stride 2. bf16 rounds transformed values:
+//                       F(2x2, 3x3) 0.004, for outputs and input gradients; F(4x4, 3x3) 0.011, small beside the noise
+//                       of a batch, for weight gradients.
 //   1x1 and other 3x3   weight gradients by the direct algorithm, in bf16, and in f32 for small 3x3 outputs.
 // f32 needs AVX-512, bf16 needs AVX512_BF16. Where the processor has AMX, bf16 has dense activations and the direct
 // algorithm, which is several times faster there than Winograd's with AVX512_BF16:

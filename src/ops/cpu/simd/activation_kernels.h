@@ -76,7 +76,7 @@ struct PoolMaximumGradient {
   void* dx;
   long h, w, out_h, out_w, width;
   long kernel, stride, top, left;
-  float* sums;  // scratch: [kernel][w][16]
+  float* sums;  // scratch, [kernel][w][16]: zeros before and after
 };
 
 // y = x * factor + shift over rows of `width` columns that lie `stride` apart.

@@ -64,7 +64,6 @@ void pool_maximum_gradient(const PoolMaximumGradient& a) {
           store<L>(sums(stored) + w * L, Vector<L>{});
         }
     };
-    for (long i = 0; i < a.kernel * a.w; ++i) store<L>(a.sums + i * L, Vector<L>{});
     for (long i = 0; i < a.out_h; ++i) {
       const long top = i * a.stride - a.top, h0 = top < 0 ? 0 : top, h1 = top + a.kernel < a.h ? top + a.kernel : a.h;
       store_until(h0);

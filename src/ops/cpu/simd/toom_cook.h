@@ -17,8 +17,7 @@ namespace {
 // point 2i + 1 is -pairs[i]; zero and infinity are behind them.
 template <class Points, long Outputs, long Taps>
 struct ToomCook {
-  static constexpr long kOutputs = Outputs, kTaps = Taps, kPoints = Outputs + Taps - 1,
-                        kPairs = std::size(Points::pairs);
+  static constexpr long kTaps = Taps, kPoints = Outputs + Taps - 1, kPairs = std::size(Points::pairs);
   static_assert(kPoints == 2 * kPairs + Points::zero + Points::infinity);
 
   [[gnu::always_inline]] static void input(const __m512 (&d)[kPoints], __m512 (&to)[kPoints]) {  // B'

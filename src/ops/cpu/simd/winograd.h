@@ -73,14 +73,12 @@ struct StridedTiles {
     const __m512 ends[2] = {g[0], g[2]};
     __m512 pair[Outputs + 1];
     Pair::weights(ends, pair);
-#pragma GCC unroll 16
-    for (long i = 0; i <= Outputs; ++i) to[i] = pair[i];
+    copy_pair(pair, to);
     to[kWeights - 1] = g[1];
   }
   static void output(const __m512 (&m)[kPoints], __m512 (&y)[Outputs]) {
     __m512 pair[Outputs + 1];
-#pragma GCC unroll 16
-    for (long i = 0; i <= Outputs; ++i) pair[i] = m[i];
+    copy_pair(m, pair);
     Pair::output(pair, y);
 #pragma GCC unroll 16
     for (long i = 0; i < Outputs; ++i) y[i] += m[Outputs + 1 + i];
@@ -93,8 +91,7 @@ struct StridedTiles {
   }
   static void weight_gradient(const __m512 (&m)[kWeights], __m512 (&dg)[3]) {
     __m512 pair[Outputs + 1], ends[2];
-#pragma GCC unroll 16
-    for (long i = 0; i <= Outputs; ++i) pair[i] = m[i];
+    copy_pair(m, pair);
     Pair::weight_gradient(pair, ends);
     dg[0] = ends[0];
     dg[1] = m[kWeights - 1];
@@ -102,11 +99,17 @@ struct StridedTiles {
   }
 
  protected:
+  // Copies the points of the pair of taps, the first ones.
+  template <long From, long To>
+  static void copy_pair(const __m512 (&from)[From], __m512 (&to)[To]) {
+#pragma GCC unroll 16
+    for (long i = 0; i <= Outputs; ++i) to[i] = from[i];
+  }
+
   // The points of the pair of taps, and single(i) for those of tap 1.
   template <class F>
   static void join(const __m512 (&pair)[Outputs + 1], const F& single, __m512 (&to)[kPoints]) {
-#pragma GCC unroll 16
-    for (long i = 0; i <= Outputs; ++i) to[i] = pair[i];
+    copy_pair(pair, to);
 #pragma GCC unroll 16
     for (long i = 0; i < Outputs; ++i) to[Outputs + 1 + i] = single(i);
   }
@@ -128,8 +131,7 @@ struct StridedGradientTiles : StridedTiles<Points, Outputs> {
   }
   static void output(const __m512 (&m)[kPoints], __m512 (&y)[kTile]) {
     __m512 pair[Outputs + 1], odd[Outputs];
-#pragma GCC unroll 16
-    for (long i = 0; i <= Outputs; ++i) pair[i] = m[i];
+    Base::copy_pair(m, pair);
     Base::Pair::output(pair, odd);
 #pragma GCC unroll 16
     for (long i = 0; i < Outputs; ++i) {
