@@ -68,7 +68,8 @@ class BatchNormLayer final : public Layer {
   void forward(const LayerValues& v, const Pass& pass) override {
     const float* const mean = pass.running_stats + span_.offset;
     if (pass.kind == Pass::Kind::evaluate) return op_->evaluate(v.x, v.skip, v.y, mean, mean + span_.channels);
-    op_->forward(v.x, v.skip, v.y, mean, in_place(pass) ? batch_sums_ : forward_sums(), count(pass));
+    if (pass.first) op_->begin_forward(mean, in_place(pass) ? batch_sums_ : forward_sums(), count(pass));
+    op_->forward(v.x, v.skip, v.y);
   }
 
   void backward_sum(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
@@ -94,7 +95,8 @@ class BatchNormLayer final : public Layer {
 
   void backward(const LayerValues& v, const LayerGradients& g, const Pass& pass) override {
     const auto [t1, t2] = backward_targets(pass);
-    if (g.dx.data) op_->backward(v.x, g.dy, g.dx, t1, t2, count(pass));
+    if (g.dx.data && pass.first) op_->begin_backward(t1, t2, count(pass));
+    if (g.dx.data) op_->backward(v.x, g.dy, g.dx);
     if (in_place(pass)) announce(pass);
   }
 

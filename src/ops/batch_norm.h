@@ -51,8 +51,10 @@ class BatchNorm {
   virtual void bind(const float* scale, const float* shift) = 0;
 
   virtual void sum(const Tensor& x, const float* center, float* sums) = 0;  // overwrites sums
-  virtual void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
-                       float count) = 0;
+  // For the calls of forward that follow, which may take a batch in parts. The caller keeps the memory, and its values,
+  // until the work of these calls is done.
+  virtual void begin_forward(const float* center, const float* sums, float count) = 0;
+  virtual void forward(const Tensor& x, const Tensor& skip, const Tensor& y) = 0;
   // Computes y as forward does, but from the given mean and variance. Does not change what backward reads.
   virtual void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                         const float* variance) = 0;
@@ -65,9 +67,9 @@ class BatchNorm {
   // Overwrites t1 and t2. `more` is a second term of the gradient of y; it may have no data. Reads y for a ReLU only.
   virtual void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
                             float* t2) = 0;
-  // dx may be dy.
-  virtual void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
-                        float count) = 0;
+  // As begin_forward, for the calls of backward.
+  virtual void begin_backward(const float* t1, const float* t2, float count) = 0;
+  virtual void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) = 0;  // dx may be dy
 };
 
 // The place of one layer's running statistics in flat buffers of floats: [mean of all channels][variance of all

@@ -133,9 +133,11 @@ TEST_P(DeterminismOnGpu, BatchNorm) {
       const float count = 128 * 28 * 28;
       norm->bind(nullptr, nullptr);
       norm->sum(x.tensor(), nullptr, sums.data());
-      norm->forward(x.tensor(), {}, y.tensor(), nullptr, sums.data(), count);
+      norm->begin_forward(nullptr, sums.data(), count);
+      norm->forward(x.tensor(), {}, y.tensor());
       norm->backward_sum(x.tensor(), y.tensor(), {}, dy.tensor(), t.data(), t.data() + 64);
-      norm->backward(x.tensor(), dy.tensor(), dy.tensor(), t.data(), t.data() + 64, count);
+      norm->begin_backward(t.data(), t.data() + 64, count);
+      norm->backward(x.tensor(), dy.tensor(), dy.tensor());
       return bits_of({sums.values(), y.values(), t.values(), dy.values()});
     };
   });

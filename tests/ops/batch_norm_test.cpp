@@ -100,11 +100,12 @@ class BatchNorm : public CaseTest<BatchNormCase> {
     for (ddp::BatchNorm* const norm : {expected.get(), behind.get()})
       norm->bind(v.affine ? scale.data() : nullptr, v.affine ? shift.data() : nullptr);
     expected->sum(on_host(x, shape), v.center ? center.data() : nullptr, sums.data());
-    behind->forward(on_host(x, shape), {}, on_host(y, shape), v.center ? center.data() : nullptr, sums.data(), samples);
+    behind->begin_forward(v.center ? center.data() : nullptr, sums.data(), samples);
+    behind->forward(on_host(x, shape), {}, on_host(y, shape));
     expected->evaluate(on_host(x, shape), on_host(skip, shape), on_host(evaluated, shape), mean.data(),
                        variance.data());
-    expected->forward(on_host(x, shape), on_host(skip, shape), on_host(y, shape), v.center ? center.data() : nullptr,
-                      sums.data(), samples);
+    expected->begin_forward(v.center ? center.data() : nullptr, sums.data(), samples);
+    expected->forward(on_host(x, shape), on_host(skip, shape), on_host(y, shape));
     // Rounding decides the sign of a y near 0, so the gradients use the y of the op. The sums are those of the dy that
     // the op stores, which is rounded.
     Values t_sums(2 * channels), dx(count), exact_g;
@@ -117,8 +118,8 @@ class BatchNorm : public CaseTest<BatchNormCase> {
     };
     const auto expect_sums_of = [&](Values g) {
       behind->backward_sum(on_host(x, shape), {}, {}, on_host(g, shape), t_sums.data(), t_sums.data() + channels);
-      behind->backward(on_host(x, shape), on_host(g, shape), on_host(dx, shape), t_sums.data(),
-                       t_sums.data() + channels, samples);
+      behind->begin_backward(t_sums.data(), t_sums.data() + channels, samples);
+      behind->backward(on_host(x, shape), on_host(g, shape), on_host(dx, shape));
     };
 
     Values scaled(count), added_dy;  // of the given statistics
@@ -159,7 +160,8 @@ class BatchNorm : public CaseTest<BatchNormCase> {
       norm->sum(ax.tensor(), from, again.data());
       expect_sums(asums.values(), sums, "sums");
       EXPECT_EQ(asums.values(), again.values());
-      norm->forward(ax.tensor(), added, ay.tensor(), from, given.data(), samples);
+      norm->begin_forward(from, given.data(), samples);
+      norm->forward(ax.tensor(), added, ay.tensor());
       norm->evaluate(ax.tensor(), added, ae.tensor(), amean.data(), avariance.data());
       const auto actual_y = ay.loaded(), actual_e = ae.loaded();
       expect_activations(actual_y.dense, y, "y");
@@ -181,8 +183,9 @@ class BatchNorm : public CaseTest<BatchNormCase> {
       const auto given_t = on_device(t_sums);
       expect_sums(at_sums.values(), t_sums, "sums of gradients");
       expect_zero(actual_dy.padding, "dy");
-      norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), given_t.data(), given_t.data() + channels, samples);
-      norm->backward(ax.tensor(), ady.tensor(), ady.tensor(), given_t.data(), given_t.data() + channels, samples);
+      norm->begin_backward(given_t.data(), given_t.data() + channels, samples);
+      norm->backward(ax.tensor(), ady.tensor(), adx.tensor());
+      norm->backward(ax.tensor(), ady.tensor(), ady.tensor());
       const auto actual_dx = adx.loaded();
       expect_activations(actual_dx.dense, dx, "dx");
       expect_zero(actual_dx.padding, "dx");
@@ -239,10 +242,12 @@ TEST_P(BatchNormSums, OneValueHasVarianceZero) {
     const auto center = on_device(Values{1.1f, -0.3f}), sums = unwritten(4);
     norm->bind(nullptr, nullptr);
     norm->sum(x.tensor(), center.data(), sums.data());
-    norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 1);
+    norm->begin_forward(center.data(), sums.data(), 1);
+    norm->forward(x.tensor(), {}, y.tensor());
     for (const float v : y.values()) EXPECT_NEAR(v, 0, 1e-3);
     norm->backward_sum(x.tensor(), {}, {}, dy.tensor(), sums.data(), sums.data() + 2);
-    norm->backward(x.tensor(), dy.tensor(), dx.tensor(), sums.data(), sums.data() + 2, 1);
+    norm->begin_backward(sums.data(), sums.data() + 2, 1);
+    norm->backward(x.tensor(), dy.tensor(), dx.tensor());
     for (const float v : dx.values()) EXPECT_NEAR(v, 0, 1e-3);
   });
 }
@@ -256,7 +261,8 @@ TEST_P(BatchNormSums, RefuseMoreSamplesThanDeclared) {
     const auto sums = on_device(Values(6)), ones = on_device(Values(3, 1));
     norm->bind(nullptr, nullptr);
     EXPECT_THROW(norm->sum(x.tensor(), nullptr, sums.data()), Error);
-    EXPECT_THROW(norm->forward(x.tensor(), {}, y.tensor(), nullptr, sums.data(), 5), Error);
+    norm->begin_forward(nullptr, sums.data(), 5);
+    EXPECT_THROW(norm->forward(x.tensor(), {}, y.tensor()), Error);
     EXPECT_THROW(norm->evaluate(x.tensor(), {}, y.tensor(), ones.data(), ones.data()), Error);
   });
 }
@@ -276,11 +282,13 @@ TEST_P(BatchNormSums, NanStaysNan) {
                variance = on_device(Values(channels, 1));
     norm->bind(nullptr, nullptr);
     norm->sum(ax.tensor(), nullptr, sums.data());
-    norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), nullptr, sums.data(), 48);
+    norm->begin_forward(nullptr, sums.data(), 48);
+    norm->forward(ax.tensor(), askip.tensor(), ay.tensor());
     norm->evaluate(ax.tensor(), askip.tensor(), ae.tensor(), mean.data(), variance.data());
     norm->backward_sum(ax.tensor(), ay.tensor(), {}, ady.tensor(), t.data(), t.data() + channels);
     const Values g = ady.values();
-    norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), t.data(), t.data() + channels, 48);
+    norm->begin_backward(t.data(), t.data() + channels, 48);
+    norm->backward(ax.tensor(), ady.tensor(), adx.tensor());
     const Values s = sums.values(), y = ay.values(), e = ae.values(), dx = adx.values();
     for (int64_t c = 0; c < 2 * channels; ++c) EXPECT_EQ(std::isnan(s[c]), c % channels == bad) << c;
     for (int64_t i = 0; i < count; ++i) {
@@ -308,7 +316,8 @@ TEST_P(BatchNormPrecision, CenterPreservesVariancePrecision) {
     const auto norm = ops->batch_norm({.input = shape.image, .format = format}, sizes);
     norm->bind(nullptr, nullptr);
     norm->sum(x.tensor(), center.data(), sums.data());
-    norm->forward(x.tensor(), {}, y.tensor(), center.data(), sums.data(), 16 * 64);
+    norm->begin_forward(center.data(), sums.data(), 16 * 64);
+    norm->forward(x.tensor(), {}, y.tensor());
     double squares = 0;
     for (const float v : y.values()) squares += static_cast<double>(v) * v;
     EXPECT_NEAR(squares / static_cast<double>(shape.elements()), 1, 1e-3);

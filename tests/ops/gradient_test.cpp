@@ -162,7 +162,8 @@ TEST_P(Gradients, BatchNormMatchesFiniteDifferences) {
       const auto ascale = on_device(at_scale), ashift = on_device(at_shift), sums = unwritten(8);
       norm->bind(ascale.data(), ashift.data());
       norm->sum(ax.tensor(), center.data(), sums.data());
-      norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), center.data(), sums.data(), samples);
+      norm->begin_forward(center.data(), sums.data(), samples);
+      norm->forward(ax.tensor(), askip.tensor(), ay.tensor());
       return dot(ay.values(), dy);
     };
     const Values expected_dx = differences(x, [&](const Values&v) { return loss(v, skip, scale, shift); }),
@@ -174,9 +175,11 @@ TEST_P(Gradients, BatchNormMatchesFiniteDifferences) {
     const auto ascale = on_device(scale), ashift = on_device(shift), sums = unwritten(8), t_sums = unwritten(8);
     norm->bind(ascale.data(), ashift.data());
     norm->sum(ax.tensor(), center.data(), sums.data());
-    norm->forward(ax.tensor(), askip.tensor(), ay.tensor(), center.data(), sums.data(), samples);
+    norm->begin_forward(center.data(), sums.data(), samples);
+    norm->forward(ax.tensor(), askip.tensor(), ay.tensor());
     norm->backward_sum(ax.tensor(), ay.tensor(), amore.tensor(), gradient.tensor(), t_sums.data(), t_sums.data() + 4);
-    norm->backward(ax.tensor(), gradient.tensor(), dx.tensor(), t_sums.data(), t_sums.data() + 4, samples);
+    norm->begin_backward(t_sums.data(), t_sums.data() + 4, samples);
+    norm->backward(ax.tensor(), gradient.tensor(), dx.tensor());
     Values masked = dy;
     for (int64_t i = 0; relu && i < count; i += 3) masked[i] = 0;
     const Values t = t_sums.values();
@@ -224,7 +227,8 @@ TEST_P(Gradients, ActivatedBatchNormMatchesFiniteDifferences) {
     const auto norm = ops->batch_norm({.input = shape.image, .format = {}, .activation = {kind}}, sizes);
     const auto forward = [&](const TensorOnDevice& ax, const TensorOnDevice& ay) {
       norm->sum(ax.tensor(), nullptr, sums.data());
-      norm->forward(ax.tensor(), {}, ay.tensor(), nullptr, sums.data(), samples);
+      norm->begin_forward(nullptr, sums.data(), samples);
+      norm->forward(ax.tensor(), {}, ay.tensor());
     };
     const auto loss = [&](const Values& at_x, const Values& at_scale, const Values& at_shift) {
       const auto ax = filled(shape, at_x), ay = unwritten(shape);
@@ -250,7 +254,8 @@ TEST_P(Gradients, ActivatedBatchNormMatchesFiniteDifferences) {
     norm->bind(ascale.data(), ashift.data());
     forward(ax, ay);
     norm->backward_sum(ax.tensor(), {}, {}, ady.tensor(), t.data(), t.data() + 4);
-    norm->backward(ax.tensor(), ady.tensor(), adx.tensor(), t.data(), t.data() + 4, samples);
+    norm->begin_backward(t.data(), t.data() + 4, samples);
+    norm->backward(ax.tensor(), ady.tensor(), adx.tensor());
     norm->evaluate_backward(ax.tensor(), {}, {}, edy.tensor(), edx.tensor(), mean.data(), variance.data());
     const Values gradients = t.values();
     expect_within(curved, {gradients.begin(), gradients.begin() + 4}, expected_dshift, "dshift");

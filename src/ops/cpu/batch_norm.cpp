@@ -14,7 +14,7 @@ namespace {
 
 // For all formats, in f32 or bf16. Each pass runs one kernel over the rows of x (rows.h). Statistics are stored per
 // column: each column of a channel has a copy. Columns past c have 0, so the padding of y and dx stays 0. A summing
-// pass writes two partial sums per item and column. They are added in double, in the order of items.
+// pass writes two partial sums per slot and column. They are added in double, in the order of slots.
 class CpuBatchNorm final : public BatchNorm {
  public:
   CpuBatchNorm(const Workers& workers, DType activations, const BatchNormDesc& desc,
@@ -27,9 +27,9 @@ class CpuBatchNorm final : public BatchNorm {
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
     DDP_EXPECT(!desc.add || !desc.activation.reads_input());
-    int64_t items = 0;  // a smaller batch can have more items, because its last block is ragged
-    for (int64_t n = 1; n <= max_batch_; ++n) items = std::max(items, rows_.items(n));
-    partials_ = Buffer(workers.device, sizeof(float) * items * 2 * rows_.columns());
+    int64_t slots = 0;  // a smaller batch can have more of them, because its last block is ragged
+    for (int64_t n = 1; n <= max_batch_; ++n) slots = std::max(slots, rows_.slots(n));
+    partials_ = Buffer(workers.device, sizeof(float) * slots * 2 * rows_.columns());
   }
 
   void bind(const float* scale, const float* shift) override {
@@ -55,8 +55,7 @@ class CpuBatchNorm final : public BatchNorm {
     add_partials(n, sums, sums + desc_.input.c);
   }
 
-  void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
-               float count) override {
+  void begin_forward(const float* center, const float* sums, float count) override {
     const int64_t channels = desc_.input.c;
     const auto moments = [&](int64_t c) { return MomentsOf<double>(sums[c], sums[channels + c], count); };
     fill_columns(kMean, [&](int64_t c) {
@@ -64,14 +63,19 @@ class CpuBatchNorm final : public BatchNorm {
     });
     fill_columns(kInverseDeviation, [&](int64_t c) { return inverse_deviation(moments(c).variance); });
     fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
-    normalize(x, skip, y, statistic(kMean));
+    fill_shift(kShift);
+  }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y) override {
+    normalize(x, skip, y, kMean, kFactor, kShift);
   }
 
   void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                 const float* variance) override {
-    fill_columns(kCenter, [&](int64_t c) { return mean[c]; });
-    fill_columns(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
-    normalize(x, skip, y, statistic(kCenter));
+    fill_columns(kGivenMean, [&](int64_t c) { return mean[c]; });
+    fill_columns(kGivenFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
+    fill_shift(kGivenShift);
+    normalize(x, skip, y, kGivenMean, kGivenFactor, kGivenShift);
   }
 
   void evaluate_backward(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, const Tensor& dx,
@@ -81,11 +85,11 @@ class CpuBatchNorm final : public BatchNorm {
     if (more.data) check(more);
     if (dx.data) check(dx);
     const int64_t n = dy.shape.n;
-    fill_columns(kFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
+    fill_columns(kGivenFactor, [&](int64_t c) { return scale(c) * inverse_deviation(variance[c]); });
     if (function()) {
       check(x);
-      fill_columns(kCenter, [&](int64_t c) { return mean[c]; });
-      fill_shift();
+      fill_columns(kGivenMean, [&](int64_t c) { return mean[c]; });
+      fill_shift(kGivenShift);
     }
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
@@ -96,9 +100,9 @@ class CpuBatchNorm final : public BatchNorm {
                         .dx = dx.data ? element(dx, at) : nullptr,
                         .rows = rows,
                         .width = rows_.width(),
-                        .mean = statistic(kCenter) + column,
-                        .factor = statistic(kFactor) + column,
-                        .shift = statistic(kShift) + column,
+                        .mean = statistic(kGivenMean) + column,
+                        .factor = statistic(kGivenFactor) + column,
+                        .shift = statistic(kGivenShift) + column,
                         .activation = function()});
       });
     });
@@ -111,10 +115,6 @@ class CpuBatchNorm final : public BatchNorm {
     if (relu()) check(y);
     if (more.data) check(more);
     const int64_t n = x.shape.n;
-    if (function()) {
-      fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
-      fill_shift();
-    }
     workers_.each(rows_.items(n), [&](int64_t item) {
       float* partial = clear_partial(item);
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
@@ -136,15 +136,16 @@ class CpuBatchNorm final : public BatchNorm {
     for (int64_t c = 0; c < desc_.input.c; ++c) t2[c] *= statistic(kInverseDeviation)[column_of(c)];
   }
 
-  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
-                float count) override {
+  void begin_backward(const float* t1, const float* t2, float count) override {
+    fill_columns(kMeanT1, [&](int64_t c) { return t1[c] / count; });
+    fill_columns(kMeanT2, [&](int64_t c) { return t2[c] / count; });
+  }
+
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) override {
     check(x);
     check(dy);
     check(dx);
     const int64_t n = x.shape.n;
-    fill_columns(kFactor, [&](int64_t c) { return scale(c) * statistic(kInverseDeviation)[column_of(c)]; });
-    fill_columns(kMeanT1, [&](int64_t c) { return t1[c] / count; });
-    fill_columns(kMeanT2, [&](int64_t c) { return t2[c] / count; });
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.backward({.x = element(x, at),
@@ -163,14 +164,26 @@ class CpuBatchNorm final : public BatchNorm {
   }
 
  private:
-  enum Statistic { kMean, kInverseDeviation, kCenter, kFactor, kShift, kMeanT1, kMeanT2, kStatistics };
+  enum Statistic {
+    kCenter,
+    kMean,  // that of begin_forward, as the next ones
+    kInverseDeviation,
+    kFactor,
+    kShift,
+    kMeanT1,
+    kMeanT2,
+    kGivenMean,
+    kGivenFactor,
+    kGivenShift,
+    kStatistics
+  };
 
-  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean) {
+  void normalize(const Tensor& x, const Tensor& skip, const Tensor& y, Statistic mean, Statistic factor,
+                 Statistic shift) {
     check(x);
     check(y);
     if (desc_.add) check(skip);
     const int64_t n = x.shape.n;
-    fill_shift();
     workers_.each(rows_.items(n), [&](int64_t item) {
       rows_.each_run(item, n, [&](int64_t at, int64_t rows, int64_t column) {
         kernels_.forward({.x = element(x, at),
@@ -178,9 +191,9 @@ class CpuBatchNorm final : public BatchNorm {
                           .y = element(y, at),
                           .rows = rows,
                           .width = rows_.width(),
-                          .mean = mean + column,
-                          .factor = statistic(kFactor) + column,
-                          .shift = statistic(kShift) + column,
+                          .mean = statistic(mean) + column,
+                          .factor = statistic(factor) + column,
+                          .shift = statistic(shift) + column,
                           .relu = relu(),
                           .activation = function()});
       });
@@ -190,8 +203,8 @@ class CpuBatchNorm final : public BatchNorm {
 
   bool relu() const { return desc_.activation.is_relu(); }
   const Activation* function() const { return desc_.activation.reads_input() ? &desc_.activation : nullptr; }
-  void fill_shift() const {
-    fill_columns(kShift, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
+  void fill_shift(Statistic which) const {
+    fill_columns(which, [&](int64_t c) { return shift_ ? shift_[c] : 0.0f; });
   }
 
   float scale(int64_t c) const { return scale_ ? scale_[c] : 1.0f; }
@@ -207,19 +220,22 @@ class CpuBatchNorm final : public BatchNorm {
     for (int64_t c = 0; c < desc_.input.c; ++c) std::fill_n(to + column_of(c), rows_.lanes(), value(c));
   }
 
-  float* partial(int64_t item) const { return partials_.as<float>() + item * 2 * rows_.columns(); }
+  float* partial(int64_t slot) const { return partials_.as<float>() + slot * 2 * rows_.columns(); }
   float* clear_partial(int64_t item) const {
-    std::fill_n(partial(item), 2 * rows_.columns(), 0.0f);
-    return partial(item);
+    float* const sums = partial(rows_.slot(item));
+    const Interval columns = rows_.columns_of(item);
+    for (const int64_t part : {int64_t{0}, rows_.columns()})
+      std::fill_n(sums + part + columns.first, columns.size(), 0.0f);
+    return sums;
   }
   void add_partials(int64_t n, float* first, float* second) const {
-    const int64_t items = rows_.items(n), lanes = rows_.lanes();
+    const int64_t slots = rows_.slots(n), lanes = rows_.lanes();
     for (int64_t part = 0; part < 2; ++part)
       for (int64_t c = 0; c < desc_.input.c; ++c) {
         double total = 0;
-        for (int64_t item = 0; item < items; ++item) {
-          const float* from = partial(item) + part * rows_.columns() + column_of(c);
-          const int64_t filled = rows_.ragged(item, n) ? rows_.ragged_lanes(n) : lanes;
+        for (int64_t slot = 0; slot < slots; ++slot) {
+          const float* from = partial(slot) + part * rows_.columns() + column_of(c);
+          const int64_t filled = rows_.ragged(slot, n) ? rows_.ragged_lanes(n) : lanes;
           for (int64_t l = 0; l < filled; ++l) total += static_cast<double>(from[l]);
         }
         (part == 0 ? first : second)[c] = static_cast<float>(total);
@@ -246,7 +262,7 @@ class CpuBatchNorm final : public BatchNorm {
   Rows rows_;
   int64_t max_batch_;  // samples
   Buffer statistics_;  // [Statistic][column]
-  Buffer partials_;    // [item][2][column]
+  Buffer partials_;    // [slot][2][column]
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
 };

@@ -310,9 +310,12 @@ class CudaBatchNorm final : public BatchNorm {
     });
   }
 
-  void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
-               float count) override {
-    normalize(x, skip, y, {center, sums, count, nullptr, nullptr}, saved_.as<float>(), positive_.as<uint8_t>());
+  void begin_forward(const float* center, const float* sums, float count) override {
+    forward_ = {center, sums, count, nullptr, nullptr};
+  }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y) override {
+    normalize(x, skip, y, forward_, saved_.as<float>(), positive_.as<uint8_t>());
   }
 
   void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
@@ -350,15 +353,17 @@ class CudaBatchNorm final : public BatchNorm {
     });
   }
 
-  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
-                float count) override {
+  void begin_backward(const float* t1, const float* t2, float count) override { backward_ = {t1, t2, count}; }
+
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) override {
     check(x);
     check(dy);
     check(dx);
     const ColumnPlan columns = plan(x.shape.n, false);
     with_packs(x.dtype, pack_, [&]<class T, int N>() {
       launch(context_.stream, columns.blocks(), kThreads, backward_kernel<T, N>, data<T>(x), positive_.as<uint8_t>(),
-             data<T>(dy), data<T>(dx), columns, saved_.as<float>(), scale_, t1, t2, count);
+             data<T>(dy), data<T>(dx), columns, saved_.as<float>(), scale_, backward_.t1, backward_.t2,
+             backward_.count);
     });
   }
 
@@ -407,6 +412,11 @@ class CudaBatchNorm final : public BatchNorm {
   Buffer saved_;           // from the last forward: [mean][1 / sqrt(var + epsilon)]
   Buffer positive_;        // from the last forward with a ReLU: positive_of() its outputs
   const float *scale_ = nullptr, *shift_ = nullptr;
+  Statistics forward_{};
+  struct {
+    const float *t1, *t2;
+    float count;
+  } backward_{};
 };
 
 }  // namespace

@@ -30,13 +30,15 @@ class ReferenceBatchNorm final : public BatchNorm {
     store_sums(s1, s2, sums, sums + c_);
   }
 
-  void forward(const Tensor& x, const Tensor& skip, const Tensor& y, const float* center, const float* sums,
-               float count) override {
+  void begin_forward(const float* center, const float* sums, float count) override {
     for (int64_t c = 0; c < c_; ++c) {
       const double m1 = static_cast<double>(sums[c]) / count, m2 = static_cast<double>(sums[c_ + c]) / count;
       mean_[c] = m1 + (center ? static_cast<double>(center[c]) : 0.0);
       inverse_deviation_[c] = 1 / std::sqrt(std::max(m2 - m1 * m1, 0.0) + d_.epsilon);
     }
+  }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y) override {
     normalize(x, skip, y, mean_, inverse_deviation_);
   }
 
@@ -79,14 +81,21 @@ class ReferenceBatchNorm final : public BatchNorm {
     store_sums(first, second, t1, t2);
   }
 
-  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx, const float* t1, const float* t2,
-                float count) override {
+  void begin_backward(const float* t1, const float* t2, float count) override {
+    mean_t1_.resize(c_);
+    mean_t2_.resize(c_);
+    for (int64_t c = 0; c < c_; ++c) {
+      mean_t1_[c] = static_cast<double>(t1[c]) / count;
+      mean_t2_[c] = static_cast<double>(t2[c]) / count;
+    }
+  }
+
+  void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) override {
     check(dx);
     each(x, [&](int64_t i, int64_t c) {
       const double xhat = (x.f32()[i] - mean_[c]) * inverse_deviation_[c], scale = scale_ ? scale_[c] : 1.0;
-      dx.f32()[i] = static_cast<float>(
-          scale * inverse_deviation_[c] *
-          (dy.f32()[i] - static_cast<double>(t1[c]) / count - xhat * static_cast<double>(t2[c]) / count));
+      dx.f32()[i] =
+          static_cast<float>(scale * inverse_deviation_[c] * (dy.f32()[i] - mean_t1_[c] - xhat * mean_t2_[c]));
     });
     device_.poll();
   }
@@ -130,7 +139,7 @@ class ReferenceBatchNorm final : public BatchNorm {
   const Device& device_;
   BatchNormDesc d_;
   int64_t c_;
-  std::vector<double> mean_, inverse_deviation_;
+  std::vector<double> mean_, inverse_deviation_, mean_t1_, mean_t2_;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
 };
