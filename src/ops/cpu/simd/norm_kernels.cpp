@@ -193,8 +193,12 @@ void norm_backward_sum_as(const NormBackwardSum& a) {
       Vector<L> g = load<L>(dy + at);
       if constexpr (kMore) g += load<L>(more + at);
       if constexpr (kRelu) g = ReluGradientOf<Vector<L>>{}(load<L>(y + at), g);
-      if constexpr (kMore || kRelu) store<L>(dy + at, g);
-      if constexpr (kMore && sizeof(T) < sizeof(float)) g = load<L>(dy + at);
+      if constexpr (kMore) {
+        store<L>(dy + at, g);
+        g = load<L>(dy + at);
+      } else if constexpr (kRelu) {
+        store_exact<L>(dy + at, g);
+      }
       t1.chains[v][chain] += g;
       t2.chains[v][chain] += g * (load<L>(x + at) - mean[v]);
     });

@@ -76,18 +76,43 @@ inline void store(uint16_t* p, const Vector<L>& v) {
         __builtin_convertvector(kept >> 16, typename SimdTypes<L>::Half);
 }
 
+// For values that bf16 has, which need no rounding.
+template <int L>
+inline void store_exact(float* p, const Vector<L>& v) {
+  store<L>(p, v);
+}
+template <int L>
+inline void store_exact(uint16_t* p, const Vector<L>& v) {
+  const auto upper = __builtin_bit_cast(typename SimdTypes<L>::Bits, v) >> 16;
+  if constexpr (L == 1)
+    *p = static_cast<uint16_t>(upper);
+  else
+    *reinterpret_cast<typename SimdTypes<L>::LooseHalf*>(p) =
+        __builtin_convertvector(upper, typename SimdTypes<L>::Half);
+}
+
 #ifdef __AVX512F__
+// Stores the upper halves of 16 words.
+inline void store_upper(uint16_t* p, __m512i words) {
+  const __m512i odd = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019, 0x170015, 0x130011, 0xf000d, 0xb0009,
+                                       0x70005, 0x30001);
+  const __m512i halves = _mm512_maskz_permutexvar_epi16(0xffffffff, odd, words);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_extracti64x4_epi64(0xf, halves, 0));
+}
+
+template <>
+inline void store_exact<16>(uint16_t* p, const Vector<16>& v) {
+  store_upper(p, __builtin_bit_cast(__m512i, v));
+}
+
 template <>
 inline void store<16>(uint16_t* p, const Vector<16>& v) {
-  using Bits = SimdTypes<16>::Bits;
-  const Bits bits = __builtin_bit_cast(Bits, v);
-  const Bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const __m512i bits = __builtin_bit_cast(__m512i, v);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
   const __mmask16 nan = _mm512_cmp_ps_mask(__builtin_bit_cast(__m512, v), __builtin_bit_cast(__m512, v), _CMP_UNORD_Q);
-  const auto kept =
-      __builtin_bit_cast(Bits, _mm512_mask_or_epi32(__builtin_bit_cast(__m512i, rounded), nan,
-                                                    __builtin_bit_cast(__m512i, bits), _mm512_set1_epi32(0x400000)));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                      _mm512_maskz_cvtepi32_epi16(0xffff, __builtin_bit_cast(__m512i, kept >> 16)));
+  __m512i rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
+  store_upper(p, _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000)));
 }
 #endif
 
