@@ -47,8 +47,8 @@ struct TilePlace {
   long rows, columns;  // of an image, filled up to whole tiles
 };
 
-// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is Step
-// pixels further, except for direct algorithms with a stride: its pixels are prefetched.
+// Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is Step pixels
+// further, or more for direct algorithms with a stride.
 template <class Number, long Size, long Step>
 class Window {
   using Stored = typename Number::Stored;
@@ -68,8 +68,6 @@ class Window {
     const Stored* const x = data_ + channel * plane_;
     if (row_ >= 0 && column_ >= 0 && row_ + Size <= h_ && column_ + Size <= w_) {
       const Stored* const first = x + (row_ * w_ + column_) * 16;
-#pragma GCC unroll 16
-      for (long p = 0; p < Size; ++p) prefetch(first + (p * w_ + Size) * 16);
       each<Size>([&](long q) {
         __m512 d[Size];
 #pragma GCC unroll 16
@@ -78,8 +76,6 @@ class Window {
       });
       return;
     }
-    if (column_ + Size >= w_)  // the next window is the first one of its row
-      for (long p = row_ + Size; p < row_ + Size + Step && p < h_; ++p) prefetch<Size>(x + p * w_ * 16);
     const Stored* rows[Size];
     __mmask16 masks[Size];
 #pragma GCC unroll 16
@@ -87,7 +83,6 @@ class Window {
       const bool there = row_ + p >= 0 && row_ + p < h_;
       rows[p] = x + (there ? row_ + p : 0) * w_ * 16;
       masks[p] = there ? 0xffff : 0;
-      prefetch(rows[p] + (column_ + Size) * 16);
     }
     each<Size>([&](long q) {
       __m512 d[Size] = {};
@@ -98,16 +93,25 @@ class Window {
     });
   }
 
- private:
-  // The pixels that the next window adds to a row. Windows are short, so the processor does not see their pattern; but
-  // those of one pixel are read in order.
-  template <long Count = Step>
-  static void prefetch(const Stored* pixels) {
+  // Prefetches what the window before it in its row lacks: windows are short, so the processor does not see their
+  // pattern. Into the L2 cache: the L1 cache waits for few lines at a time. Windows of one pixel are read in order.
+  // Inline, else GCC 12 takes it for a function without an effect.
+  [[gnu::always_inline]] void prefetch(long channel) const {
     if constexpr (Size == 1) return;
+    column_ > 0 ? prefetch_last<Step>(channel) : prefetch_last<Size>(channel);
+  }
+
+ private:
+  // Of the last Count columns.
+  template <long Count>
+  [[gnu::always_inline]] void prefetch_last(long channel) const {
     constexpr long kLine = 64 / (16 * sizeof(Stored));  // pixels
+    const Stored* const pixels = data_ + channel * plane_ + (row_ * w_ + column_ + Size - Count) * 16;
 #pragma GCC unroll 16
-    for (long q = 0; q < Count + kLine - 1; q += kLine)
-      _mm_prefetch(reinterpret_cast<const char*>(pixels + q * 16), _MM_HINT_T0);
+    for (long p = 0; p < Size; ++p)
+#pragma GCC unroll 16
+      for (long q = 0; q < Count + kLine - 1; q += kLine)
+        _mm_prefetch(reinterpret_cast<const char*>(pixels + (p * w_ + q) * 16), _MM_HINT_T1);
   }
 
   const Stored* data_;

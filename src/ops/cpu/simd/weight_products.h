@@ -34,19 +34,24 @@ struct WeightProducts {
   // Adjacent tiles form a word. The last word may lack a tile, which counts as 0.
   template <long Size, long Step, long Points, class F>
   static void transform_slice(const TileTransform& b, const F& line) {
-    Place at(b.tiles, 0);
+    constexpr long kAhead = 4;
+    Place at(b.tiles, 0), ahead(b.tiles, kAhead);
+    const auto window_at = [&](const Place& place) {
+      return Window<Number, Size, Step>(b.from, place.image, place.row * b.stride - b.top,
+                                        place.column * b.stride - b.left);
+    };
     for (long t = 0; t < b.tiles.count; t += kPair)
-      write_words<Number, Points * Points>(
-          static_cast<uint32_t*>(b.to) + t / kPair * 16, b.step, [&](long i, const auto& write) {
-            if (t + i == b.tiles.count) {
-              for (long k = 0; k < Points * Points; ++k) write(k, _mm512_setzero_ps());
-              return;
-            }
-            const Window<Number, Size, Step> window(b.from, at.image, at.row * b.stride - b.top,
-                                                    at.column * b.stride - b.left);
-            transform<Points>(window, b.channel, line, write);
-            at.next();
-          });
+      write_words<Number, Points * Points>(static_cast<uint32_t*>(b.to) + t / kPair * 16, b.step,
+                                           [&](long i, const auto& write) {
+                                             if (t + i == b.tiles.count) {
+                                               for (long k = 0; k < Points * Points; ++k) write(k, _mm512_setzero_ps());
+                                               return;
+                                             }
+                                             window_at(ahead).prefetch(b.channel);
+                                             ahead.next();
+                                             transform<Points>(window_at(at), b.channel, line, write);
+                                             at.next();
+                                           });
   }
 
   // The same for tiles of one pixel, all those of the images: adjacent pixels form a word as they are.

@@ -162,18 +162,31 @@ struct TileLoops {
     for (long t = 0; t < b.tiles.count; ++t, at.next()) f(at, t);
   }
 
+  static auto window_at(const TileBlock& b, const Place& at) {
+    return Window<Number, Tiles::kWindow, Tiles::kStep>(b.x, at.image, at.row / kTile * Tiles::kStep - b.top,
+                                                        at.column / kTile * Tiles::kStep - b.left);
+  }
+
   static void transform_tile(const TileBlock& b, const Place& at, long t) {
-    const Window<Number, Tiles::kWindow, Tiles::kStep> window(b.x, at.image, at.row / kTile * Tiles::kStep - b.top,
-                                                              at.column / kTile * Tiles::kStep - b.left);
+    Place following = at;
+    following.next();
+    const auto window = window_at(b, at), next = window_at(b, following);
     Factor* const to = static_cast<Factor*>(b.transformed) + t * b.x.channels;
-    for (long c = 0; c < b.x.channels; c += 16)
+    for (long c = 0; c < b.x.channels; c += 16) {
+      next.prefetch(c);
       transform<kPoints>(
           window, c, [](const auto& d, auto& line) { Tiles::input(d, line); },
           [&](long k, __m512 v) { Number::store(to + k * b.transformed_step * kPair + c, v); });
+    }
   }
 
   static void write_tile(const TileBlock& b, const Place& at, long t, long o) {
+    Place following = at;
+    following.next();
+    const Window<Number, kTile, kTile> next({b.y, b.out_h, b.out_w, b.out}, following.image, following.row,
+                                            following.column);
     for (long half = 0; half < kTileOutputs; half += 16) {
+      next.prefetch(o + half);
       const float* const m = b.products + t * kTileOutputs + half;
       __m512 rows[kTile][kPoints];
       for (long q = 0; q < kPoints; ++q) {
@@ -255,11 +268,16 @@ struct TileLoops {
   }
 
   static void pack(const TileWeights& w) {
-    for (long half = 0; half < kTileOutputs; half += 16)
-      for (long c = 0; c < w.count; c += 16) {
+    for (long c = 0; c < w.count; c += 16)
+      for (long half = 0; half < kTileOutputs; half += 16) {
         __m512 taps[9][16];  // lanes are output channels
-        for (long tap = 0; tap < 9; ++tap)
-          transpose(w.dense + ((w.o + half) * 9 + tap) * w.in + w.first + c, 9 * w.in, taps[tap]);
+        for (long tap = 0; tap < 9; ++tap) {
+          const float* const from = w.dense + ((w.o + half) * 9 + tap) * w.in + w.first + c;
+          if (c + 16 < w.count)
+            for (long o = 0; o < 16; ++o)
+              _mm_prefetch(reinterpret_cast<const char*>(from + o * 9 * w.in + 16), _MM_HINT_T1);
+          transpose(from, 9 * w.in, taps[tap]);
+        }
         for (long i = 0; i < 16; i += kPair)
           pack_word([&](long k, int p, int q) { return taps[p * 3 + q][i + k]; },
                     static_cast<uint32_t*>(w.packed) + (c + i) / kPair * kTileOutputs + half,
@@ -269,13 +287,13 @@ struct TileLoops {
 
   // The kernel is rotated by 180 degrees.
   static void pack_transposed(const TileWeights& w) {
-    constexpr long kAhead = 8;  // rows are far apart, so the processor does not see their pattern
+    constexpr long kAhead = 6 * kPair;  // rows are far apart, so the processor does not see their pattern
     for (long c = 0; c < w.count; c += kPair) {
       const float* const dense = w.dense + (w.first + c) * 9 * w.out + w.o;
       if (c + kAhead < w.count)
         for (long row = kAhead * 9; row < (kAhead + kPair) * 9; ++row)
           for (long half = 0; half < kTileOutputs; half += 16)
-            _mm_prefetch(reinterpret_cast<const char*>(dense + row * w.out + half), _MM_HINT_T0);
+            _mm_prefetch(reinterpret_cast<const char*>(dense + row * w.out + half), _MM_HINT_T1);
       for (long half = 0; half < kTileOutputs; half += 16)
         pack_word(
             [&](long k, int p, int q) { return _mm512_loadu_ps(dense + (k * 9 + (2 - p) * 3 + 2 - q) * w.out + half); },
