@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -166,8 +167,10 @@ class CpuGradientScan final : public GradientScan {
     const FlatKernels& kernels = workers_.kernels.flat;
     std::atomic<bool> found = false;
     const double sum = add_pieces(workers_, count, [&](int64_t first, int64_t length) {
-      if (kernels.any_nonfinite(values + first, length)) found.store(true, std::memory_order_relaxed);
-      return kernels.sum_of_squares(values + first, length);
+      const double squares = kernels.sum_of_squares(values + first, length);
+      if (!std::isfinite(squares) && kernels.any_nonfinite(values + first, length))  // else they are only large
+        found.store(true, std::memory_order_relaxed);
+      return squares;
     });
     if (found && *flag == 0) *flag = mark;
     return sum;
