@@ -56,6 +56,7 @@ const BatchNormCase kBatchNormCases[] = {
     {3, 300, 7, 3, On::every, {{false, false, false, true, true}}},  // few channels
     {3, 33, 32, 64, On::cpu, {{true, false, true, true, true}}},     // several work items per sample
     {33, 16, 16, 24, On::cpu, {{true, true, true, true, true}}},     // several samples per work item
+    {1, 65, 64, 17, On::cpu, {{true, false, true, true, true}}},     // several work items per plane of a block
     {67, 9, 9, 3, On::cuda, kSomeVariants},
     {9, 14, 14, 64, On::cuda, kSomeVariants},
     {40, 4, 4, 200, On::cuda, kSomeVariants},

@@ -1,6 +1,7 @@
 #include "core/error.h"
 #include "device/buffer.h"
 #include "ops/cpu/activation.h"
+#include "ops/cpu/conv2d.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/rows.h"
@@ -12,6 +13,13 @@
 namespace ddp {
 namespace {
 
+const NormKernels& kernels_for(const Workers& workers, DType activations) {
+#ifdef DDP_X86_KERNELS
+  if (activations == DType::bf16 && multiplies_bf16(workers)) return kNormRounded;
+#endif
+  return workers.kernels.activations(activations).norm;
+}
+
 // For all formats, in f32 or bf16. Each pass runs one kernel over the rows of x (rows.h). Statistics are stored per
 // column: each column of a channel has a copy. Columns past c have 0, so the padding of y and dx stays 0. A summing
 // pass writes two partial sums per slot and column. They are added in double, in the order of slots.
@@ -22,7 +30,7 @@ class CpuBatchNorm final : public BatchNorm {
       : workers_(workers),
         desc_(desc),
         type_(activations),
-        kernels_(workers.kernels.activations(activations).norm),
+        kernels_(kernels_for(workers, activations)),
         rows_(desc.input, desc.format),
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {

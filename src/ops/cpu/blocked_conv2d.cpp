@@ -15,10 +15,12 @@ namespace ddp {
 #ifdef DDP_X86_KERNELS
 namespace {
 
-std::span<const TileKernels* const> tables_of(const DnnlConfig& config) {
+std::span<const TileKernels* const> tables_of(const Workers& workers, const DnnlConfig& config) {
   static constexpr const TileKernels *kF32[] = {&kTiles4F32, &kTiles7F32, &kStrided4F32, &kStrided7F32},
                                      *kWide[] = {&kTiles4Wide, &kTiles7Wide, &kStrided4Wide, &kStrided7Wide},
+                                     *kRounded[] = {&kTiles4Wide, &kTiles7Rounded, &kStrided4Wide, &kStrided7Wide},
                                      *kBf16[] = {&kTiles2Bf16, &kStrided2Bf16}, *kAmx[] = {&kAmx3};
+  if (config.widen && multiplies_bf16(workers)) return kRounded;
   if (config.widen) return kWide;
   if (uses_amx(config)) return kAmx;
   if (config.activations == DType::bf16) return kBf16;
@@ -26,12 +28,12 @@ std::span<const TileKernels* const> tables_of(const DnnlConfig& config) {
 }
 
 // The kernels for this stride with the fewest products, or null.
-const TileKernels* fewest_products(const DnnlConfig& config, const Conv2dDesc& desc) {
+const TileKernels* fewest_products(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc) {
   const TileKernels* best = nullptr;
   const auto products = [out = conv2d_output(desc)](const TileKernels* kernels) {
     return kernels->forward.products * count_tiles(kernels->forward.tile, out, 1);
   };
-  for (const TileKernels* const kernels : tables_of(config))
+  for (const TileKernels* const kernels : tables_of(workers, config))
     if (kernels->stride == desc.window.stride && (!best || products(kernels) < products(best))) best = kernels;
   return best;
 }
@@ -67,7 +69,7 @@ class BlockedConv2d final : public Conv2d {
         fallback_(std::move(fallback)) {
     DDP_EXPECT(!fallback_ || fallback_->output_format() == output_format());
     const OwnPasses own = planned_.rbegin()->second;  // the largest size has all passes of ours
-    const TileKernels* const kernels = own.all ? fewest_products(config, desc) : nullptr;
+    const TileKernels* const kernels = own.all ? fewest_products(workers, config, desc) : nullptr;
     if (kernels && desc.forward) forward_.emplace(workers, *scratch_, kernels->forward, desc, false);
     if (kernels && desc.input_gradient) data_.emplace(workers, *scratch_, kernels->input_gradient, desc, true);
     if (!desc.weight_gradient) return;
@@ -171,7 +173,7 @@ OwnPasses own_passes(const Workers& workers, const DnnlConfig& config, const Con
     if (stride > 1) return padding.top == 1 && padding.left == 1;
     return std::max({padding.top, padding.left, padding.bottom, padding.right}) <= 2;
   };
-  const bool all = suits(fewest_products(config, desc));
+  const bool all = suits(fewest_products(workers, config, desc));
   const bool weights = n * outputs >= kMinOutputs;
   switch (config.own) {
     case OwnKernels::none: return {};

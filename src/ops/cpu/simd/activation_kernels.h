@@ -104,6 +104,8 @@ struct NormKernels {
   void (*scale)(const NormScale&);
 };
 
+extern const NormKernels kNormRounded;  // for activations in bf16 that the processor rounds: needs AVX512_BF16
+
 struct PoolKernels {
   void (*average)(const PoolWindow&);
   void (*weighted)(const PoolWeighted&);

@@ -113,6 +113,7 @@ struct TileKernels {
 extern const TileKernels kTiles4F32, kTiles7F32, kTiles4Wide, kTiles7Wide;
 extern const TileKernels kStrided4F32, kStrided7F32, kStrided4Wide, kStrided7Wide;  // stride 2
 extern const TileKernels kTiles2Bf16, kStrided2Bf16;                                // these need AVX512_BF16
+extern const TileKernels kTiles7Rounded;  // as kTiles7Wide, rounded by the processor: needs AVX512_BF16
 // The direct algorithm, for kernels of 1 x 1 or 3 x 3 and any stride.
 extern const WeightKernels kDirectWeights1F32, kDirectWeights3F32;    // these need AVX-512
 extern const WeightKernels kDirectWeights1Wide, kDirectWeights3Wide;  // these too

@@ -105,6 +105,13 @@ inline void store_exact<16>(uint16_t* p, const Vector<16>& v) {
   store_upper(p, __builtin_bit_cast(__m512i, v));
 }
 
+#ifdef __AVX512BF16__
+template <>
+inline void store<16>(uint16_t* p, const Vector<16>& v) {  // what is below the least normal number becomes 0
+  const __m256bh rounded = _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), __builtin_bit_cast(__m256i, rounded));
+}
+#else
 template <>
 inline void store<16>(uint16_t* p, const Vector<16>& v) {
   const __m512i bits = __builtin_bit_cast(__m512i, v);
@@ -114,6 +121,7 @@ inline void store<16>(uint16_t* p, const Vector<16>& v) {
   rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
   store_upper(p, _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000)));
 }
+#endif
 #endif
 
 // Calls f(vector length, k) for the columns of a row: vectors of 16, then of 8, then single columns.
