@@ -28,7 +28,8 @@ std::string path_in_form(std::string_view path, std::string (*form)(std::string_
   std::string result;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find('/', begin), path.size());
-    result += (begin == 0 ? "" : "/") + form(path.substr(begin, end - begin));
+    if (begin > 0) result += '/';
+    result += form(path.substr(begin, end - begin));
     begin = end + 1;
   }
   return result;
