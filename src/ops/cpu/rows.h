@@ -1,6 +1,6 @@
 // A view of an activation of any format as a matrix: rows of `width` columns, where each column belongs to one channel.
-// The rows are split into items for threads. The split depends on shapes only, so partial sums of items, added in the
-// order of items, have the same bits for any number of threads.
+// The rows are split into items for threads. The split depends on shapes only, so partial sums of slots, added in the
+// order of slots, have the same bits for any number of threads.
 #pragma once
 
 #include "core/shape.h"

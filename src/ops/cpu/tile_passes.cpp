@@ -10,10 +10,10 @@
 namespace ddp {
 namespace {
 
-constexpr int64_t kPartChannels = 64;  // input channels of weights that are packed in parts
-constexpr int64_t kCache = 640 << 10;  // bytes of a block's transformed values and products
-constexpr int64_t kWord = 4;           // bytes
-constexpr int64_t kBlock = 16;         // channels
+constexpr int64_t kPartChannels = 128;  // input channels of weights that are packed in parts
+constexpr int64_t kCache = 640 << 10;   // bytes of a block's transformed values and products
+constexpr int64_t kWord = 4;            // bytes
+constexpr int64_t kBlock = 16;          // channels
 
 TileRange tiles_of(int64_t tile, const ImageShape& out, int64_t n) {
   const int64_t rows = ceil_div(out.h, tile), columns = ceil_div(out.w, tile);

@@ -43,9 +43,21 @@ struct TilePlace {
     ++image;
   }
 
+  TilePlace following() const {
+    TilePlace place = *this;
+    place.next();
+    return place;
+  }
+
   long image, row, column;
   long rows, columns;  // of an image, filled up to whole tiles
 };
+
+// Into the L2 cache: the L1 cache waits for few lines at a time. Functions that only prefetch are inline, else GCC 12
+// takes them for functions without an effect.
+[[gnu::always_inline]] inline void prefetch_line(const void* line) {
+  _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T1);
+}
 
 // Size x Size pixels of an image from (row, column) on; those outside the image are 0. The next window is Step pixels
 // further, or more for direct algorithms with a stride.
@@ -94,8 +106,7 @@ class Window {
   }
 
   // Prefetches what the window before it in its row lacks: windows are short, so the processor does not see their
-  // pattern. Into the L2 cache: the L1 cache waits for few lines at a time. Windows of one pixel are read in order.
-  // Inline, else GCC 12 takes it for a function without an effect.
+  // pattern. Windows of one pixel are read in order.
   [[gnu::always_inline]] void prefetch(long channel) const {
     if constexpr (Size == 1) return;
     column_ > 0 ? prefetch_last<Step>(channel) : prefetch_last<Size>(channel);
@@ -110,8 +121,7 @@ class Window {
 #pragma GCC unroll 16
     for (long p = 0; p < Size; ++p)
 #pragma GCC unroll 16
-      for (long q = 0; q < Count + kLine - 1; q += kLine)
-        _mm_prefetch(reinterpret_cast<const char*>(pixels + (p * w_ + q) * 16), _MM_HINT_T1);
+      for (long q = 0; q < Count + kLine - 1; q += kLine) prefetch_line(pixels + (p * w_ + q) * 16);
   }
 
   const Stored* data_;

@@ -168,9 +168,7 @@ struct TileLoops {
   }
 
   static void transform_tile(const TileBlock& b, const Place& at, long t) {
-    Place following = at;
-    following.next();
-    const auto window = window_at(b, at), next = window_at(b, following);
+    const auto window = window_at(b, at), next = window_at(b, at.following());
     Factor* const to = static_cast<Factor*>(b.transformed) + t * b.x.channels;
     for (long c = 0; c < b.x.channels; c += 16) {
       next.prefetch(c);
@@ -181,8 +179,7 @@ struct TileLoops {
   }
 
   static void write_tile(const TileBlock& b, const Place& at, long t, long o) {
-    Place following = at;
-    following.next();
+    const Place following = at.following();
     const Window<Number, kTile, kTile> next({b.y, b.out_h, b.out_w, b.out}, following.image, following.row,
                                             following.column);
     for (long half = 0; half < kTileOutputs; half += 16) {
@@ -267,6 +264,7 @@ struct TileLoops {
     write_words<Number, kWeights * kWeights>(to, step, kernel);
   }
 
+  // Rows of dense weights are far apart, so the processor does not see their pattern.
   static void pack(const TileWeights& w) {
     for (long c = 0; c < w.count; c += 16)
       for (long half = 0; half < kTileOutputs; half += 16) {
@@ -274,8 +272,7 @@ struct TileLoops {
         for (long tap = 0; tap < 9; ++tap) {
           const float* const from = w.dense + ((w.o + half) * 9 + tap) * w.in + w.first + c;
           if (c + 16 < w.count)
-            for (long o = 0; o < 16; ++o)
-              _mm_prefetch(reinterpret_cast<const char*>(from + o * 9 * w.in + 16), _MM_HINT_T1);
+            for (long o = 0; o < 16; ++o) prefetch_line(from + o * 9 * w.in + 16);
           transpose(from, 9 * w.in, taps[tap]);
         }
         for (long i = 0; i < 16; i += kPair)
@@ -287,13 +284,12 @@ struct TileLoops {
 
   // The kernel is rotated by 180 degrees.
   static void pack_transposed(const TileWeights& w) {
-    constexpr long kAhead = 6 * kPair;  // rows are far apart, so the processor does not see their pattern
+    constexpr long kAhead = 6 * kPair;
     for (long c = 0; c < w.count; c += kPair) {
       const float* const dense = w.dense + (w.first + c) * 9 * w.out + w.o;
       if (c + kAhead < w.count)
         for (long row = kAhead * 9; row < (kAhead + kPair) * 9; ++row)
-          for (long half = 0; half < kTileOutputs; half += 16)
-            _mm_prefetch(reinterpret_cast<const char*>(dense + row * w.out + half), _MM_HINT_T1);
+          for (long half = 0; half < kTileOutputs; half += 16) prefetch_line(dense + row * w.out + half);
       for (long half = 0; half < kTileOutputs; half += 16)
         pack_word(
             [&](long k, int p, int q) { return _mm512_loadu_ps(dense + (k * 9 + (2 - p) * 3 + 2 - q) * w.out + half); },
