@@ -56,7 +56,8 @@ struct Pass {
   const uint32_t* epoch = nullptr;                // in device memory; null: epoch 0
   const GradientReady* gradient_ready = nullptr;  // null if a later micro-batch adds to the gradients
   uint16_t* bf16_gradients = nullptr;             // flat buffer where ops may leave gradients (Conv2d); null: nowhere
-  bool first = true, last = true;                 // whether a call has the first and the last samples of the batch
+  // Whether a call has the first and the last samples of the batch. Calls come in the order of samples.
+  bool first = true, last = true;
 
   // How a call adds what it sums over its samples: only that of the first samples may overwrite.
   Gradient slice_mode() const { return first ? mode : Gradient::add; }
@@ -92,7 +93,8 @@ class Layer {
 
   // The slices of a batch that forward and backward, and their sums, take one after the other (nn/segments.h).
   virtual SliceSamples slices() const { return {}; }
-  // Whether forward may be called again in the backward pass, with the same x. It then gives the same y.
+  // Whether forward may be called again in the backward pass, with the same x, from the first samples on. It then
+  // gives the same y, so it keeps the sums of the forward pass.
   virtual bool recomputes() const { return false; }
   // Whether backward reads dy twice, for the weight gradient and for the gradient of the input.
   virtual bool reads_gradient_twice() const { return false; }

@@ -1,11 +1,12 @@
 // Batch normalisation of each channel over samples and positions (Ioffe and Szegedy, 2015). It is split into calls, so
 // that the caller can sum over ranks between them:
 //
-//   sum:       s1 = sum of (x - center), s2 = sum of (x - center)^2
-//   forward:   mean = center + s1/count, var = s2/count - (s1/count)^2, xhat = (x - mean) / sqrt(var + epsilon),
-//              y = act(scale * xhat + shift + skip)
-//   backward_sum:  g = act'(z) * (dy + more), t1 = sum of g, t2 = sum of g * xhat
-//   backward:  dx = scale / sqrt(var + epsilon) * (g - t1/count - xhat * t2/count)
+//   sum:            s1 = sum of (x - center), s2 = sum of (x - center)^2
+//   begin_forward:  mean = center + s1/count, var = s2/count - (s1/count)^2
+//   forward:        xhat = (x - mean) / sqrt(var + epsilon), y = act(scale * xhat + shift + skip)
+//   backward_sum:   g = act'(z) * (dy + more), t1 = sum of g, t2 = sum of g * xhat
+//   begin_backward: takes t1/count and t2/count
+//   backward:       dx = scale / sqrt(var + epsilon) * (g - t1/count - xhat * t2/count)
 //   evaluate:           y as forward, from a given mean and var
 //   evaluate_backward:  dx = scale / sqrt(var + epsilon) * g
 //
@@ -41,21 +42,23 @@ struct BatchNormDesc {
   bool gradients = true;  // false: only evaluate and evaluate_backward are called
 };
 
-// A plan; no call allocates. It keeps what backward_sum and backward need of the last forward, such as the mean.
+// A plan; no call allocates. It keeps what backward_sum and backward need of begin_forward and forward, such as the
+// mean. For a batch the calls come in the order bind, sum, begin_forward, forward, backward_sum, begin_backward,
+// backward. Where Ops::slice_bytes() is above 0, sum, forward, backward_sum and backward may take the batch in parts of
+// whole samples; else each takes it at once.
 class BatchNorm {
  public:
   virtual ~BatchNorm() = default;
 
-  // Sets the parameters that later calls read. The caller owns the memory and keeps it valid until their work is done.
-  // Null means scale 1, shift 0.
+  // Sets the parameters of later batches. Their values stay the same from begin_forward to the last backward. The
+  // caller owns the memory and keeps it valid until their work is done. Null means scale 1, shift 0.
   virtual void bind(const float* scale, const float* shift) = 0;
 
   virtual void sum(const Tensor& x, const float* center, float* sums) = 0;  // overwrites sums
-  // For the calls of forward that follow, which may take a batch in parts. The caller keeps the memory, and its values,
-  // until the work of these calls is done.
+  // For the calls of forward that follow. The caller keeps the memory, and its values, until their work is done.
   virtual void begin_forward(const float* center, const float* sums, float count) = 0;
   virtual void forward(const Tensor& x, const Tensor& skip, const Tensor& y) = 0;
-  // Computes y as forward does, but from the given mean and variance. Does not change what backward reads.
+  // Computes y as forward does, but from the given mean and variance. Does not change what forward and backward read.
   virtual void evaluate(const Tensor& x, const Tensor& skip, const Tensor& y, const float* mean,
                         const float* variance) = 0;
   // The backward pass of evaluate, with the same mean and variance. `more` as in backward_sum. Leaves g in dy if `add`
@@ -67,7 +70,7 @@ class BatchNorm {
   // Overwrites t1 and t2. `more` is a second term of the gradient of y; it may have no data. Reads y for a ReLU only.
   virtual void backward_sum(const Tensor& x, const Tensor& y, const Tensor& more, const Tensor& dy, float* t1,
                             float* t2) = 0;
-  // As begin_forward, for the calls of backward.
+  // For the calls of backward that follow. The caller keeps the memory, and its values, until their work is done.
   virtual void begin_backward(const float* t1, const float* t2, float count) = 0;
   virtual void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) = 0;  // dx may be dy
 };

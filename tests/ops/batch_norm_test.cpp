@@ -56,7 +56,7 @@ const BatchNormCase kBatchNormCases[] = {
     {3, 300, 7, 3, On::every, {{false, false, false, true, true}}},  // few channels
     {3, 33, 32, 64, On::cpu, {{true, false, true, true, true}}},     // several work items per sample
     {33, 16, 16, 24, On::cpu, {{true, true, true, true, true}}},     // several samples per work item
-    {1, 65, 64, 17, On::cpu, {{true, false, true, true, true}}},     // several work items per plane of a block
+    {2, 65, 64, 17, On::cpu, {{true, false, true, true, true}}},     // several work items per plane of a block
     {67, 9, 9, 3, On::cuda, kSomeVariants},
     {9, 14, 14, 64, On::cuda, kSomeVariants},
     {40, 4, 4, 200, On::cuda, kSomeVariants},
@@ -64,6 +64,13 @@ const BatchNormCase kBatchNormCases[] = {
 };
 
 std::string name_of(const BatchNormCase& c) { return fmt::format("n{}_{}x{}x{}", c.n, c.h, c.w, c.c); }
+
+Tensor samples_of(Tensor t, int64_t first, int64_t count) {
+  const int64_t sample = stored_elements({1, t.shape.image}, t.format);
+  t.data = static_cast<char*>(t.data) + first * sample * static_cast<int64_t>(size_of(t.dtype));
+  t.shape.n = count;
+  return t;
+}
 
 Values positive(Values values) {
   for (float& v : values) v = 0.5f + std::abs(v);
@@ -164,6 +171,13 @@ class BatchNorm : public CaseTest<BatchNormCase> {
       norm->begin_forward(from, given.data(), samples);
       norm->forward(ax.tensor(), added, ay.tensor());
       norm->evaluate(ax.tensor(), added, ae.tensor(), amean.data(), avariance.data());
+      if (ops->slice_bytes() > 0 && format.kind != Format::Kind::batch_interleaved && c.n > 1) {
+        const auto in_parts = unwritten(shape);
+        for (const auto& [at, size] : {std::pair{int64_t{0}, int64_t{1}}, {int64_t{1}, c.n - 1}})
+          norm->forward(samples_of(ax.tensor(), at, size), v.add ? samples_of(added, at, size) : Tensor{},
+                        samples_of(in_parts.tensor(), at, size));
+        EXPECT_EQ(in_parts.loaded().dense, ay.loaded().dense) << "in parts";
+      }
       const auto actual_y = ay.loaded(), actual_e = ae.loaded();
       expect_activations(actual_y.dense, y, "y");
       expect_activations(actual_e.dense, evaluated, "y of given statistics");
@@ -299,6 +313,29 @@ TEST_P(BatchNormSums, NanStaysNan) {
       ASSERT_TRUE(i % channels != bad || g[i] == 1) << i;
     }
     EXPECT_TRUE(std::isnan(t.values()[channels + bad]));
+  });
+}
+
+// Each channel has one value, before rounding: its scale.
+TEST_P(BatchNormSums, RoundToNearestEven) {
+  Values scale = {0,       -0.0f,    1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1.01p-8f, -1 - 0x1p-8f, -1 - 0x3p-8f,
+                  3.4e38f, INFINITY, NAN,         -INFINITY,   -3.4e38f};
+  while (scale.size() < 40) scale.push_back(1 + static_cast<float>(scale.size()) * 0x1p-9f);
+  const auto channels = std::ssize(scale);
+  const Shape shape{3, {5, 1, channels}};
+  const int64_t sizes[] = {3};
+  each_setup([&] {
+    const auto norm = ops->batch_norm({.input = shape.image, .format = format, .epsilon = 0}, sizes);
+    const auto x = filled(shape, Values(shape.elements(), 1)), y = unwritten(shape);
+    const auto ascale = on_device(scale), shift = on_device(Values(channels)),
+               variance = on_device(Values(channels, 1));
+    norm->bind(ascale.data(), shift.data());
+    norm->evaluate(x.tensor(), {}, y.tensor(), shift.data(), variance.data());
+    const Values expected = rounded(scale, type), actual = y.loaded().dense;
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      const float value = expected[i % channels];
+      ASSERT_TRUE(std::isnan(value) ? std::isnan(actual[i]) : actual[i] == value) << i << ": " << actual[i];
+    }
   });
 }
 

@@ -63,9 +63,13 @@ TEST_P(GradientScan, AgreesWithTheReference) {
     for (const Gradient mode : {Gradient::overwrite, Gradient::add})
       for (const int64_t begin : {int64_t{0}, kSecondMark}) {
         expect_agreement(values, bf16, mode, begin, 0, mode);
-        for (const auto& [at, bad] : {std::pair{int64_t{3010}, std::nanf("")}, {int64_t{5000}, -infinity}}) {
+        for (const auto& [at, bad] : {std::pair{int64_t{3010}, std::nanf("")},
+                                      {int64_t{5000}, -infinity},
+                                      {kScannedEnd - 10, infinity},
+                                      {int64_t{5000}, 1e30f}}) {  // finite, but for its square
           Values broken = values;
-          broken[5001] = broken[at] = bad;
+          broken[at] = bad;
+          if (at < kScannedEnd - 10) broken[5001] = bad;
           expect_agreement(broken, bf16, mode, begin, 0, mode);
           expect_agreement(broken, bf16, mode, begin, 9, mode);
         }

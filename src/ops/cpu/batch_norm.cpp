@@ -13,7 +13,7 @@
 namespace ddp {
 namespace {
 
-const NormKernels& kernels_for(const Workers& workers, DType activations) {
+const NormKernels& norm_kernels_of(const Workers& workers, DType activations) {
 #ifdef DDP_X86_KERNELS
   if (activations == DType::bf16 && multiplies_bf16(workers)) return kNormRounded;
 #endif
@@ -30,12 +30,12 @@ class CpuBatchNorm final : public BatchNorm {
       : workers_(workers),
         desc_(desc),
         type_(activations),
-        kernels_(kernels_for(workers, activations)),
+        kernels_(norm_kernels_of(workers, activations)),
         rows_(desc.input, desc.format),
         max_batch_(batch_sizes.empty() ? 0 : *std::max_element(batch_sizes.begin(), batch_sizes.end())),
         statistics_(workers.device, sizeof(float) * kStatistics * rows_.columns()) {
     DDP_EXPECT(!desc.add || !desc.activation.reads_input());
-    int64_t slots = 0;  // a smaller batch can have more of them, because its last block is ragged
+    int64_t slots = 0;  // a smaller batch can have more slots, because its last block is ragged
     for (int64_t n = 1; n <= max_batch_; ++n) slots = std::max(slots, rows_.slots(n));
     partials_ = Buffer(workers.device, sizeof(float) * slots * 2 * rows_.columns());
   }
@@ -173,13 +173,17 @@ class CpuBatchNorm final : public BatchNorm {
 
  private:
   enum Statistic {
+    // of sum
     kCenter,
-    kMean,  // that of begin_forward, as the next ones
+    // of begin_forward
+    kMean,
     kInverseDeviation,
     kFactor,
     kShift,
+    // of begin_backward
     kMeanT1,
     kMeanT2,
+    // of evaluate
     kGivenMean,
     kGivenFactor,
     kGivenShift,

@@ -1,6 +1,7 @@
 // A view of an activation of any format as a matrix: rows of `width` columns, where each column belongs to one channel.
-// The rows are split into items for threads. The split depends on shapes only, so partial sums of slots, added in the
-// order of slots, have the same bits for any number of threads.
+// The rows are split into items for threads. Each item adds its partial sums to a slot; items that share a slot have
+// other columns. The split depends on shapes only, so the slots, added in order, have the same bits for any number of
+// threads.
 #pragma once
 
 #include "core/shape.h"
@@ -15,8 +16,9 @@ namespace ddp {
 // dense              one row has c channels
 // batch_interleaved  one row has c * lanes values; the rows of a partly filled last block of samples are in separate
 //                    items, which are `ragged`
-// blocked_channels   one row has one block of channels; rows of block b start at column b * width. An item has the
-//                    planes of adjacent blocks of a sample, those of whole samples, or a part of one plane.
+// blocked_channels   one row has one block of channels; rows of block b start at column b * width. A plane is the rows
+//                    of a block of a sample. An item has the planes of whole samples, adjacent planes of one sample, or
+//                    a part of one plane.
 class Rows {
  public:
   Rows(const ImageShape& image, Format format)
@@ -33,21 +35,21 @@ class Rows {
   int64_t columns() const { return blocks_ * width_; }  // in all blocks
   int64_t lanes() const { return format_.kind == Format::Kind::batch_interleaved ? format_.block : 1; }
 
-  int64_t items(int64_t n) const { return slots(n) * (blocked() ? chunks() : 1); }
+  int64_t items(int64_t n) const { return slots(n) * (blocked() ? items_per_sample() : 1); }
 
-  // Items of different columns share a slot.
   int64_t slots(int64_t n) const {
-    if (blocked()) return ceil_div(n, samples()) * pieces();
+    if (blocked()) return ceil_div(n, samples_per_item()) * parts_of_plane();
     return ceil_div(whole_rows(n), max_rows_) + (ragged_lanes(n) > 0 ? ceil_div(positions_, max_rows_) : 0);
   }
   int64_t slot(int64_t item) const {
-    return blocked() ? item / pieces() / chunks() * pieces() + item % pieces() : item;
+    return blocked() ? item / parts_of_plane() / items_per_sample() * parts_of_plane() + item % parts_of_plane() : item;
   }
   Interval columns_of(int64_t item) const {
     const Interval blocks = blocks_of(item);
     return {blocks.first * width_, blocks.end * width_};
   }
 
+  // Of a slot, or of an item: formats with ragged rows have one item in each slot.
   bool ragged(int64_t slot, int64_t n) const {
     return format_.kind == Format::Kind::batch_interleaved && slot >= ceil_div(whole_rows(n), max_rows_);
   }
@@ -63,10 +65,11 @@ class Rows {
       run((base + first) * width_, std::min(max_rows_, rows - first), 0);
       return;
     }
-    const int64_t first = item / pieces() / chunks() * samples(), piece = ceil_div(positions_, pieces());
-    const int64_t row = item % pieces() * piece, rows = std::min(piece, positions_ - row);
+    const int64_t first = item / parts_of_plane() / items_per_sample() * samples_per_item(),
+                  part = ceil_div(positions_, parts_of_plane());
+    const int64_t row = item % parts_of_plane() * part, rows = std::min(part, positions_ - row);
     const Interval blocks = blocks_of(item);
-    for (int64_t i = first; i < std::min(n, first + samples()) && rows > 0; ++i)
+    for (int64_t i = first; i < std::min(n, first + samples_per_item()) && rows > 0; ++i)
       for (int64_t b = blocks.first; b < blocks.end; ++b)
         run(((i * blocks_ + b) * positions_ + row) * width_, rows, b * width_);
   }
@@ -76,12 +79,12 @@ class Rows {
 
   bool blocked() const { return format_.kind == Format::Kind::blocked_channels; }
   int64_t whole_rows(int64_t n) const { return n / lanes() * positions_; }
-  int64_t samples() const { return std::max<int64_t>(1, planes_ / blocks_); }  // of an item
-  int64_t chunks() const { return ceil_div(blocks_, planes_); }                // items of a sample
-  int64_t pieces() const { return ceil_div(positions_, max_rows_); }           // items of a plane
+  int64_t samples_per_item() const { return std::max<int64_t>(1, planes_ / blocks_); }
+  int64_t items_per_sample() const { return ceil_div(blocks_, planes_); }  // or per part of its planes
+  int64_t parts_of_plane() const { return ceil_div(positions_, max_rows_); }
   Interval blocks_of(int64_t item) const {
     if (!blocked()) return {0, 1};
-    const int64_t first = item / pieces() % chunks() * planes_;
+    const int64_t first = item / parts_of_plane() % items_per_sample() * planes_;
     return {first, std::min(blocks_, first + planes_)};
   }
 

@@ -315,6 +315,7 @@ class CudaBatchNorm final : public BatchNorm {
   }
 
   void forward(const Tensor& x, const Tensor& skip, const Tensor& y) override {
+    DDP_EXPECT(forward_.sums);
     normalize(x, skip, y, forward_, saved_.as<float>(), positive_.as<uint8_t>());
   }
 
@@ -356,6 +357,7 @@ class CudaBatchNorm final : public BatchNorm {
   void begin_backward(const float* t1, const float* t2, float count) override { backward_ = {t1, t2, count}; }
 
   void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) override {
+    DDP_EXPECT(backward_.t1);
     check(x);
     check(dy);
     check(dx);

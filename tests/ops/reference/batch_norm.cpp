@@ -30,15 +30,16 @@ class ReferenceBatchNorm final : public BatchNorm {
     store_sums(s1, s2, sums, sums + c_);
   }
 
-  void begin_forward(const float* center, const float* sums, float count) override {
+  // Reads the sums in forward, so that a caller who changes them too early is seen.
+  void begin_forward(const float* center, const float* sums, float count) override { forward_ = {center, sums, count}; }
+
+  void forward(const Tensor& x, const Tensor& skip, const Tensor& y) override {
+    const auto [center, sums, count] = forward_;
     for (int64_t c = 0; c < c_; ++c) {
       const double m1 = static_cast<double>(sums[c]) / count, m2 = static_cast<double>(sums[c_ + c]) / count;
       mean_[c] = m1 + (center ? static_cast<double>(center[c]) : 0.0);
       inverse_deviation_[c] = 1 / std::sqrt(std::max(m2 - m1 * m1, 0.0) + d_.epsilon);
     }
-  }
-
-  void forward(const Tensor& x, const Tensor& skip, const Tensor& y) override {
     normalize(x, skip, y, mean_, inverse_deviation_);
   }
 
@@ -81,21 +82,16 @@ class ReferenceBatchNorm final : public BatchNorm {
     store_sums(first, second, t1, t2);
   }
 
-  void begin_backward(const float* t1, const float* t2, float count) override {
-    mean_t1_.resize(c_);
-    mean_t2_.resize(c_);
-    for (int64_t c = 0; c < c_; ++c) {
-      mean_t1_[c] = static_cast<double>(t1[c]) / count;
-      mean_t2_[c] = static_cast<double>(t2[c]) / count;
-    }
-  }
+  void begin_backward(const float* t1, const float* t2, float count) override { backward_ = {t1, t2, count}; }
 
   void backward(const Tensor& x, const Tensor& dy, const Tensor& dx) override {
     check(dx);
+    const auto [t1, t2, count] = backward_;
     each(x, [&](int64_t i, int64_t c) {
       const double xhat = (x.f32()[i] - mean_[c]) * inverse_deviation_[c], scale = scale_ ? scale_[c] : 1.0;
-      dx.f32()[i] =
-          static_cast<float>(scale * inverse_deviation_[c] * (dy.f32()[i] - mean_t1_[c] - xhat * mean_t2_[c]));
+      dx.f32()[i] = static_cast<float>(
+          scale * inverse_deviation_[c] *
+          (dy.f32()[i] - static_cast<double>(t1[c]) / count - xhat * static_cast<double>(t2[c]) / count));
     });
     device_.poll();
   }
@@ -139,7 +135,11 @@ class ReferenceBatchNorm final : public BatchNorm {
   const Device& device_;
   BatchNormDesc d_;
   int64_t c_;
-  std::vector<double> mean_, inverse_deviation_, mean_t1_, mean_t2_;
+  struct Sums {
+    const float *first, *second;
+    float count;
+  } forward_{}, backward_{};
+  std::vector<double> mean_, inverse_deviation_;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
 };

@@ -24,7 +24,7 @@ struct NumberF32 {
   }
 };
 
-// bf16 in memory, products of f32.
+// bf16 in memory, products of f32. Rounds as the file's instruction set does (vectors.h).
 struct NumberWide : NumberF32 {
   using Stored = uint16_t;
   using NumberF32::store;

@@ -3,8 +3,9 @@
 // The linker keeps one copy of a function that several objects define, so a copy for AVX-512 could serve a CPU without
 // it. The files of this folder prevent this: their functions are in anonymous namespaces, their tables are in the
 // namespace of the set (tables.h), and their headers define only functions that are in anonymous namespaces too or that
-// are always inlined (ops/host_device.h). The files winograd_*.cpp and amx_bf16.cpp are compiled for AVX-512 only, and
-// their tables have names of their own (tile_kernels.h). The test ops.kernel_symbols checks the objects.
+// are always inlined (ops/host_device.h). The files winograd_*.cpp, norm_bf16.cpp and amx_bf16.cpp are compiled for
+// AVX-512 only, and their tables have names of their own (tile_kernels.h, activation_kernels.h). The test
+// ops.kernel_symbols checks the objects.
 #pragma once
 
 #include "core/dtype.h"
@@ -36,7 +37,7 @@ struct FlatKernels {
   void (*add)(const float* from, float* to, long count);
   void (*to_bf16)(const float* from, void* to, long count);
   void (*from_bf16)(const void* from, float* to, long count);
-  double (*sum_of_squares)(const float* values, long count);
+  double (*sum_of_squares)(const float* values, long count);  // not finite if one of the values is not
   bool (*any_nonfinite)(const float* values, long count);
 };
 

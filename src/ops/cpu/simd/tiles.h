@@ -105,8 +105,8 @@ class Window {
     });
   }
 
-  // Prefetches what the window before it in its row lacks: windows are short, so the processor does not see their
-  // pattern. Windows of one pixel are read in order.
+  // Prefetches what the window before it in its row lacks, or Step columns of that if windows are further apart:
+  // windows are short, so the processor does not see their pattern. Windows of one pixel are read in order.
   [[gnu::always_inline]] void prefetch(long channel) const {
     if constexpr (Size == 1) return;
     column_ > 0 ? prefetch_last<Step>(channel) : prefetch_last<Size>(channel);

@@ -1,5 +1,5 @@
 // Vectors of L floats, with loads and stores of f32 or bf16 (uint16_t) memory, in integer arithmetic that all
-// instruction sets have. All names have internal linkage (kernels.h).
+// instruction sets have; files for AVX512_BF16 round by its instruction. All names have internal linkage (kernels.h).
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ inline void store_exact<16>(uint16_t* p, const Vector<16>& v) {
 
 #ifdef __AVX512BF16__
 template <>
-inline void store<16>(uint16_t* p, const Vector<16>& v) {  // what is below the least normal number becomes 0
+inline void store<16>(uint16_t* p, const Vector<16>& v) {  // subnormal numbers become 0
   const __m256bh rounded = _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, v));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), __builtin_bit_cast(__m256i, rounded));
 }
