@@ -42,7 +42,7 @@ class Rows {
     return ceil_div(whole_rows(n), max_rows_) + (ragged_lanes(n) > 0 ? ceil_div(positions_, max_rows_) : 0);
   }
   int64_t slot(int64_t item) const {
-    return blocked() ? item / parts_of_plane() / items_per_sample() * parts_of_plane() + item % parts_of_plane() : item;
+    return blocked() ? group(item) * parts_of_plane() + item % parts_of_plane() : item;
   }
   Interval columns_of(int64_t item) const {
     const Interval blocks = blocks_of(item);
@@ -65,8 +65,7 @@ class Rows {
       run((base + first) * width_, std::min(max_rows_, rows - first), 0);
       return;
     }
-    const int64_t first = item / parts_of_plane() / items_per_sample() * samples_per_item(),
-                  part = ceil_div(positions_, parts_of_plane());
+    const int64_t first = group(item) * samples_per_item(), part = ceil_div(positions_, parts_of_plane());
     const int64_t row = item % parts_of_plane() * part, rows = std::min(part, positions_ - row);
     const Interval blocks = blocks_of(item);
     for (int64_t i = first; i < std::min(n, first + samples_per_item()) && rows > 0; ++i)
@@ -82,6 +81,7 @@ class Rows {
   int64_t samples_per_item() const { return std::max<int64_t>(1, planes_ / blocks_); }
   int64_t items_per_sample() const { return ceil_div(blocks_, planes_); }  // or per part of its planes
   int64_t parts_of_plane() const { return ceil_div(positions_, max_rows_); }
+  int64_t group(int64_t item) const { return item / parts_of_plane() / items_per_sample(); }  // of samples
   Interval blocks_of(int64_t item) const {
     if (!blocked()) return {0, 1};
     const int64_t first = item / parts_of_plane() % items_per_sample() * planes_;

@@ -1,6 +1,8 @@
 // Values of bf16 in AVX-512 registers, for the headers beside this one. All names have internal linkage (kernels.h).
 #pragma once
 
+#include "ops/cpu/simd/vectors.h"
+
 #include <immintrin.h>
 
 #include <cstdint>
@@ -13,12 +15,9 @@ struct NumberBf16 {
   using Factor = uint16_t;
   static constexpr long kPair = 2;
 
-  static __m512 widened(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
-  static __m256i rounded(__m512 v) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)); }
-
-  static __m512 load(const uint16_t* p) { return widened(raw(p)); }
-  static __m512 load(const uint16_t* p, __mmask16 mask) { return widened(_mm256_maskz_loadu_epi16(mask, p)); }
-  static void store(uint16_t* p, __m512 v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), rounded(v)); }
+  static __m512 load(const uint16_t* p) { return ddp::load<16>(p); }
+  static __m512 load(const uint16_t* p, __mmask16 mask) { return ddp::load(p, mask); }
+  static void store(uint16_t* p, __m512 v) { ddp::store<16>(p, v); }
   static __m256i raw(const uint16_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void store_words(uint32_t* p, __m512 low, __m512 high) {
     store_woven(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));

@@ -30,9 +30,7 @@ struct NumberWide : NumberF32 {
   using NumberF32::store;
 
   static __m512 load(const uint16_t* p) { return ddp::load<16>(p); }
-  static __m512 load(const uint16_t* p, __mmask16 mask) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p)), 16));
-  }
+  static __m512 load(const uint16_t* p, __mmask16 mask) { return ddp::load(p, mask); }
   static void store(uint16_t* p, __m512 v) { ddp::store<16>(p, v); }
 };
 

@@ -180,6 +180,21 @@ void norm_forward(const NormForward& a) {
   return a.relu ? norm_forward_as<T, false, true>(a) : norm_forward_as<T, false, false>(a);
 }
 
+// Completes the gradient of a ReLU, or of nothing, at an offset: dy + more behind the mask. Leaves it in dy if it is
+// another one, and returns what dy stores, which is rounded.
+template <class T, int L, bool kRelu, bool kMore>
+inline Vector<L> complete_gradient(const T* y, const T* more, T* dy, long at) {
+  Vector<L> g = load<L>(dy + at);
+  if constexpr (kMore) g += load<L>(more + at);
+  if constexpr (kRelu) g = ReluGradientOf<Vector<L>>{}(load<L>(y + at), g);
+  if constexpr (kMore) {
+    store<L>(dy + at, g);
+    return load<L>(dy + at);
+  }
+  if constexpr (kRelu) store_exact<L>(dy + at, g);
+  return g;
+}
+
 // Sums the stored, rounded dy, because backward reads that.
 template <class T, bool kRelu, bool kMore>
 void norm_backward_sum_as(const NormBackwardSum& a) {
@@ -193,15 +208,7 @@ void norm_backward_sum_as(const NormBackwardSum& a) {
     for (int v = 0; v < N; ++v) mean[v] = load<L>(a.mean + k + v * L);
     PanelSums<L, N> t1, t2;
     each_row_of<L, N>(first, rows, a.width, k, [&](int v, int chain, long at) {
-      Vector<L> g = load<L>(dy + at);
-      if constexpr (kMore) g += load<L>(more + at);
-      if constexpr (kRelu) g = ReluGradientOf<Vector<L>>{}(load<L>(y + at), g);
-      if constexpr (kMore) {
-        store<L>(dy + at, g);
-        g = load<L>(dy + at);
-      } else if constexpr (kRelu) {
-        store_exact<L>(dy + at, g);
-      }
+      const Vector<L> g = complete_gradient<T, L, kRelu, kMore>(y, more, dy, at);
       t1.chains[v][chain] += g;
       t2.chains[v][chain] += g * (load<L>(x + at) - mean[v]);
     });
@@ -283,11 +290,7 @@ void norm_scale_as(const NormScale& a) {
     constexpr int L = length;
     const Vector<L> factor = load<L>(a.factor + k);
     each_row(first, rows, a.width, k, [&](int, long at) {
-      Vector<L> g = load<L>(dy + at);
-      if constexpr (kMore) g += load<L>(more + at);
-      if constexpr (kRelu) g = ReluGradientOf<Vector<L>>{}(load<L>(y + at), g);
-      if constexpr (kMore || kRelu) store<L>(dy + at, g);
-      if constexpr (kMore && sizeof(T) < sizeof(float)) g = load<L>(dy + at);
+      const Vector<L> g = complete_gradient<T, L, kRelu, kMore>(y, more, dy, at);
       if (dx) store<L>(dx + at, factor * g);
     });
   });

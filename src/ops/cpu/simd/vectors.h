@@ -48,32 +48,21 @@ inline Vector<L> load(const uint16_t* p) {
     return __builtin_bit_cast(Vector<L>, __builtin_convertvector(half, typename SimdTypes<L>::Bits) << 16);
 }
 #ifdef __AVX512F__
-template <>
-inline Vector<16> load<16>(const uint16_t* p) {  // the generic version takes four instructions in GCC 12
-  const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+inline Vector<16> widened(__m256i half) {
   const auto bits = __builtin_bit_cast(SimdTypes<16>::Bits, _mm512_maskz_cvtepu16_epi32(0xffff, half));
   return __builtin_bit_cast(Vector<16>, bits << 16);
 }
+template <>
+inline Vector<16> load<16>(const uint16_t* p) {  // the generic version takes four instructions in GCC 12
+  return widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+// The values of the mask; the others are 0.
+inline Vector<16> load(const uint16_t* p, __mmask16 mask) { return widened(_mm256_maskz_loadu_epi16(mask, p)); }
 #endif
 
 template <int L>
 inline void store(float* p, const Vector<L>& v) {
   *reinterpret_cast<typename SimdTypes<L>::LooseVector*>(p) = v;
-}
-
-// Rounds as core/bf16.h: to nearest, ties to even; NaN stays NaN.
-template <int L>
-inline void store(uint16_t* p, const Vector<L>& v) {
-  using Bits = typename SimdTypes<L>::Bits;
-  const Bits bits = __builtin_bit_cast(Bits, v);
-  const Bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  const auto magnitude = __builtin_bit_cast(typename SimdTypes<L>::Signed, bits & 0x7fffffffu);
-  const Bits kept = magnitude > 0x7f800000 ? (bits | 0x400000u) : rounded;
-  if constexpr (L == 1)
-    *p = static_cast<uint16_t>(kept >> 16);
-  else
-    *reinterpret_cast<typename SimdTypes<L>::LooseHalf*>(p) =
-        __builtin_convertvector(kept >> 16, typename SimdTypes<L>::Half);
 }
 
 // For values that bf16 has, which need no rounding.
@@ -90,38 +79,43 @@ inline void store_exact(uint16_t* p, const Vector<L>& v) {
     *reinterpret_cast<typename SimdTypes<L>::LooseHalf*>(p) =
         __builtin_convertvector(upper, typename SimdTypes<L>::Half);
 }
-
 #ifdef __AVX512F__
-// Stores the upper halves of 16 words.
-inline void store_upper(uint16_t* p, __m512i words) {
-  const __m512i odd = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019, 0x170015, 0x130011, 0xf000d, 0xb0009,
-                                       0x70005, 0x30001);
-  const __m512i halves = _mm512_maskz_permutexvar_epi16(0xffffffff, odd, words);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_extracti64x4_epi64(0xf, halves, 0));
-}
-
 template <>
 inline void store_exact<16>(uint16_t* p, const Vector<16>& v) {
-  store_upper(p, __builtin_bit_cast(__m512i, v));
+  const __m512i odd = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019, 0x170015, 0x130011, 0xf000d, 0xb0009,
+                                       0x70005, 0x30001);
+  const __m512i halves = _mm512_maskz_permutexvar_epi16(0xffffffff, odd, __builtin_bit_cast(__m512i, v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_extracti64x4_epi64(0xf, halves, 0));
 }
+#endif
 
+// Rounds as core/bf16.h: to nearest, ties to even; NaN stays NaN.
+template <int L>
+inline void store(uint16_t* p, const Vector<L>& v) {
+  using Bits = typename SimdTypes<L>::Bits;
+  const Bits bits = __builtin_bit_cast(Bits, v);
+  const Bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const auto magnitude = __builtin_bit_cast(typename SimdTypes<L>::Signed, bits & 0x7fffffffu);
+  const Bits kept = magnitude > 0x7f800000 ? (bits | 0x400000u) : rounded;
+  store_exact<L>(p, __builtin_bit_cast(Vector<L>, kept));
+}
 #ifdef __AVX512BF16__
 template <>
 inline void store<16>(uint16_t* p, const Vector<16>& v) {  // subnormal numbers become 0
   const __m256bh rounded = _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, v));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), __builtin_bit_cast(__m256i, rounded));
 }
-#else
+#elif defined(__AVX512F__)
 template <>
 inline void store<16>(uint16_t* p, const Vector<16>& v) {
   const __m512i bits = __builtin_bit_cast(__m512i, v);
   const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
   const __mmask16 nan = _mm512_cmp_ps_mask(__builtin_bit_cast(__m512, v), __builtin_bit_cast(__m512, v), _CMP_UNORD_Q);
-  __m512i rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
-  rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
-  store_upper(p, _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000)));
+  __m512i kept = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  kept = _mm512_mask_add_epi32(kept, odd, kept, _mm512_set1_epi32(1));
+  kept = _mm512_mask_or_epi32(kept, nan, bits, _mm512_set1_epi32(0x400000));
+  store_exact<16>(p, __builtin_bit_cast(Vector<16>, kept));
 }
-#endif
 #endif
 
 // Calls f(vector length, k) for the columns of a row: vectors of 16, then of 8, then single columns.
