@@ -90,7 +90,7 @@ int64_t measured_samples(const Workers& workers, const DnnlConfig& config, const
 }  // namespace
 
 ConvTrial::ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n,
-                     const Factors& factors)
+                     const FasterFactors& factors)
     : factors_(factors) {
   const std::vector<ConvAlgorithm> all = conv_algorithms(workers, config, desc, n);
   if (all.size() < 2) return;

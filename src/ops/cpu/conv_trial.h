@@ -1,13 +1,11 @@
 // Times of the algorithms of a convolution, which run in turns.
 #pragma once
 
-#include "ops/cpu/conv_algorithm.h"
+#include "ops/cpu/factor_times.h"
 #include "ops/measuring.h"
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +15,9 @@ class ConvOperands;
 
 class ConvTrial {
  public:
-  // For algorithms with oneDNN's outputs (0) and with ours (1): ConvAlgorithm::widen, or no restriction.
-  using Factors = std::array<std::optional<bool>, 2>;
-
-  // `factors`: only these. Algorithms have the output format of the default, and slices where it has some: the model
-  // was planned for both.
-  ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, const Factors& factors);
+  // `factors`: only these, where there are some. Algorithms have the output format of the default, and slices where it
+  // has some: the model was planned for both.
+  ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, const FasterFactors& factors);
   ~ConvTrial();
   ConvTrial(const ConvTrial&) = delete;
   ConvTrial& operator=(const ConvTrial&) = delete;
@@ -41,7 +36,7 @@ class ConvTrial {
   static Candidate* fastest(const std::vector<Candidate*>& tried);
   std::vector<Candidate*> candidates_of(int pass);
 
-  Factors factors_;
+  FasterFactors factors_;
   std::vector<Candidate> candidates_;
   std::unique_ptr<ConvOperands> operands_;
 };

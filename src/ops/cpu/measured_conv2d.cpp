@@ -6,13 +6,11 @@
 #include "ops/cpu/conv_trial.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace ddp {
 namespace {
 
-constexpr double kMuch = 1.5;  // factors that are faster by this are the only ones for later passes
 constexpr int kPasses = 3;
 constexpr const char* kNames[kPasses] = {"forward pass", "weight gradient", "input gradient"};
 
@@ -66,39 +64,6 @@ bool is_wide(const Conv2dDesc& desc) { return std::min(desc.input.c, desc.out_ch
 
 }  // namespace
 
-// Counts passes for which both kinds of factors were measured.
-void ConvChooser::add_factors(const MeasuredPass& pass) {
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  for (const bool ours : {false, true}) {
-    std::array<double, 2> least{kNone, kNone};
-    for (const auto& [number, microseconds, cold] : pass.algorithms) {
-      const ConvAlgorithm algorithm = *ConvAlgorithm::of(number);
-      double& of = least[algorithm.widen];
-      if (!cold && algorithm.has_our_outputs() == ours) of = std::min(of, microseconds);
-    }
-    if (std::ranges::max(least) == kNone) continue;
-    for (const size_t widen : {0, 1}) of_factors_[ours][widen] += least[widen];
-  }
-}
-
-std::array<std::optional<bool>, 2> ConvChooser::faster_factors() const {
-  std::array<std::optional<bool>, 2> faster;
-  for (const size_t ours : {0, 1}) {
-    const auto& of = of_factors_[ours];
-    if (std::ranges::max(of) > kMuch * std::ranges::min(of)) faster[ours] = of[1] < of[0];
-  }
-  return faster;
-}
-
-int64_t ConvChooser::guess(const std::vector<ConvAlgorithm>& algorithms) const {
-  if (algorithms.empty()) return 0;
-  const bool ours = algorithms[0].has_our_outputs();
-  const auto widen = faster_factors()[ours];
-  for (const ConvAlgorithm& algorithm : algorithms)
-    if (algorithm.has_our_outputs() == ours && algorithm.widen == widen) return algorithm.number();
-  return 0;
-}
-
 ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc,
                                          int64_t n) {
   std::optional<ConvTrial> trial;
@@ -112,14 +77,14 @@ ConvChooser::Choice ConvChooser::measure(const Workers& workers, const DnnlConfi
     if (known != measuring_.known.end() && !known->second.empty()) fastest_.try_emplace(name, known->second[0]);
     if (!fastest_.contains(name)) {
       if ((since_first_ ? since_first_->seconds() : 0) >= measuring_.seconds) {
-        choice[pass] = guess(conv_algorithms(workers, config, desc, n));
+        choice[pass] = factors_.guess(conv_algorithms(workers, config, desc, n));
         continue;
       }
-      if (!trial) trial.emplace(workers, config, desc, n, faster_factors());
+      if (!trial) trial.emplace(workers, config, desc, n, factors_.faster());
       if (!since_first_) since_first_.emplace();
       const MeasuredPass measured = trial->measure(name, pass);
       fastest_[name] = measured.fastest[0];
-      if (is_wide(desc)) add_factors(measured);
+      if (is_wide(desc)) factors_.add(measured);
       if (measuring_.measured && measured.algorithms.size() > 1) measuring_.measured(measured);
     }
     choice[pass] = fastest_[name];

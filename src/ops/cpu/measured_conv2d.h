@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/stopwatch.h"
-#include "ops/cpu/conv_algorithm.h"
+#include "ops/cpu/factor_times.h"
 #include "ops/measuring.h"
 
 #include <array>
@@ -14,7 +14,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace ddp {
 
@@ -33,19 +32,12 @@ class ConvChooser {
  private:
   using Choice = std::array<int64_t, 3>;  // ConvAlgorithm::number of forward pass, weight and input gradient
 
-  void add_factors(const MeasuredPass& pass);
-  // Whether widened factors (true) or those of the activations (false) were much faster; none: neither.
-  // For algorithms with oneDNN's outputs (0) and with ours (1): these have other numbers of multiplications.
-  std::array<std::optional<bool>, 2> faster_factors() const;
-  // The default, or what is like it with factors that were much faster.
-  int64_t guess(const std::vector<ConvAlgorithm>& algorithms) const;
   Choice measure(const Workers& workers, const DnnlConfig& config, const Conv2dDesc& desc, int64_t n);
 
   Measuring measuring_;
   std::map<std::string, int64_t> fastest_;  // by the name of a pass
   std::optional<Stopwatch> since_first_;    // since the first measurement
-  std::array<std::array<double, 2>, 2>
-      of_factors_{};  // microseconds of the fastest ones, by has_our_outputs() and widen
+  FactorTimes factors_;                     // of wide convolutions
 };
 
 }  // namespace ddp

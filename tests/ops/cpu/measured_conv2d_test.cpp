@@ -195,6 +195,34 @@ TEST_P(MeasuredConv2d, HasTheDefaultForUnknownNumbers) {
   }
 }
 
+// Numbers: oneDNN's kernels (1), our weight gradients (2), all passes ours (3), and the same from factors in f32 (4 to
+// 6).
+std::vector<ConvAlgorithm> algorithms_of(std::initializer_list<int64_t> numbers) {
+  std::vector<ConvAlgorithm> found;
+  for (const int64_t number : numbers) found.push_back(*ConvAlgorithm::of(number));
+  return found;
+}
+
+TEST(FactorTimes, GuessFactorsThatWereMuchFaster) {
+  const auto ours = algorithms_of({3, 2, 1, 6, 5, 4}), of_onednn = algorithms_of({2, 1, 5, 4});
+  FactorTimes times;
+  EXPECT_EQ(times.guess(ours), 0);
+  times.add({"a", {{6, 100}, {3, 149}, {2, 200}}});  // nothing of oneDNN's outputs from f32
+  EXPECT_EQ(times.guess(ours), 0);
+  times.add({"b", {{6, 100}, {3, 152}}});  // 1.505 times in all
+  EXPECT_EQ(times.faster(), (FasterFactors{std::nullopt, true}));
+  EXPECT_EQ(times.guess(ours), 6);
+  EXPECT_EQ(times.guess(of_onednn), 0);
+  EXPECT_EQ(times.guess(algorithms_of({3, 2, 1})), 0);  // no f32 here
+  EXPECT_EQ(times.guess({}), 0);
+
+  times.add({"c", {{2, 90}, {1, 95}, {4, 100, true}, {5, 200}}});  // a cold run does not count
+  EXPECT_EQ(times.faster(), (FasterFactors{false, true}));
+  EXPECT_EQ(times.guess(of_onednn), 2);
+  EXPECT_EQ(times.guess(algorithms_of({5, 4, 2, 1})), 2);
+  EXPECT_EQ(times.guess(ours), 6);
+}
+
 TEST(ConvAlgorithm, HasANumber) {
   for (int64_t number = 1; number <= 6; ++number) EXPECT_EQ(ConvAlgorithm::of(number)->number(), number);
   EXPECT_EQ(ConvAlgorithm::of(0), ConvAlgorithm{});
