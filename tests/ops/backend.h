@@ -43,6 +43,7 @@ struct Backend {
   std::vector<int> threads = {1};             // all numbers of threads give the same bits
   std::vector<int64_t> offsets = {0};         // elements before flat data; 1 makes all pointers unaligned
   DType parameters = DType::f32;              // type of the copies of weights and biases that ops read
+  bool deterministic = false;                 // two Ops on a GPU give the same bits
 
   // Bounds of the errors, relative to the norm, and of each error, relative to the largest value. 0: each value is
   // correct to half a unit in the last place of bf16.

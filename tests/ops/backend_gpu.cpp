@@ -22,7 +22,7 @@ std::vector<Backend> backends() {
 std::unique_ptr<Device> make_device(const Backend&) { return make_cuda_device({}); }
 
 std::unique_ptr<Ops> make_ops(Device& device, const Backend& backend, int) {
-  return make_cuda_ops(device, {.precision = backend.precision, .deterministic = false});
+  return make_cuda_ops(device, {.precision = backend.precision, .deterministic = backend.deterministic});
 }
 
 void each_convolution(Device& device, const Backend& backend, Conv2dDesc desc, int64_t n,

@@ -1,6 +1,8 @@
 """Rows of twenty steps of each network, whose losses are compared with those of the same steps on the CPU. cuDNN's
 engines are not measured: the rows start in seconds."""
+import array
 import statistics
+from pathlib import Path
 
 from machine import events
 from table import Again, Failed, Late, Row
@@ -10,6 +12,9 @@ ONLY_STEPS = ["--save-every", "never", "--eval-every", 0, "--print-freq", 0]
 LENET = ["--model", "lenet", "--max-steps", STEPS, "--train-samples", 5120, "--lr", 0.02, "--seed", 2]
 KERAS = ["--model", "keras-convnet", "--max-steps", STEPS, "--train-samples", 640, "--batch-size", 32, "--lr", 0.001]
 RESNET = ["--model", "resnet18", "--max-steps", STEPS, "--train-samples", 640, "--batch-size", 32, "--lr", 0.001]
+VIT = ["--model", "vit-tiny", "--max-steps", STEPS, "--train-samples", 320, "--batch-size", 16, "--lr", 0.01]
+GPT = ["--model", "gpt-tiny", "--max-steps", STEPS, "--sequence-length", 64, "--vocab-size", 256, "--batch-size", 8, "--lr", 0.01]
+LAYER_BY_LAYER = ("lenet", "keras-convnet", "resnet18")  # tests/gpu/layers_test.cpp
 
 
 def period_us(folder, skipped):
@@ -23,6 +28,20 @@ def period_us(folder, skipped):
 def start_up(folder):
     stages = next(iter(events(folder, "run")))["start_seconds"]
     return ", ".join(f"{name} {seconds:.2f}" for name, seconds in stages.items())
+
+
+def with_tokens(machine, task):
+    """The task, with tokens for a language model: the bytes of this file, many times."""
+    if "--sequence-length" not in task:
+        return task
+    folder = machine.folder / "tokens"
+    if not folder.exists():
+        folder.mkdir()
+        text = Path(__file__).read_bytes()
+        for name, copies in (("train", 40), ("val", 4)):
+            header = array.array("i", [20240520, 1, copies * len(text), *[0] * 253])
+            (folder / f"{name}.bin").write_bytes(header.tobytes() + array.array("H", list(copies * text)).tobytes())
+    return [*task, "--data-path", folder]
 
 
 def losses(folder):
@@ -43,7 +62,8 @@ def few_steps(name, task, precision, bound, *options):
     """`bound`: largest relative difference of each loss from the CPU's."""
     def work(machine, clock):
         folder = machine.folder / "steps"
-        command = [*task, "--precision", precision, "--engine-seconds", 0, *options, *ONLY_STEPS]
+        ours = with_tokens(machine, task)
+        command = [*ours, "--precision", precision, "--engine-seconds", 0, *options, *ONLY_STEPS]
         try:
             output, whole, note = machine.train_alone(folder, command, clock)
         except Late:  # the steps that there are
@@ -57,7 +77,7 @@ def few_steps(name, task, precision, bound, *options):
         figures = (f"{note}{mean:.0f} us a step (median {median:.0f}), loss {found[0]:.5f} to {found[-1]:.5f}; whole run "
                    f"{whole:.1f} s, of its start: {start_up(folder)} s")
         yield figures
-        expected = losses_on_cpu(machine, clock, task)
+        expected = losses_on_cpu(machine, clock, ours)
         differences = [abs(a - b) / abs(b) for a, b in zip(found, expected)]
         figures += f"; losses within {max(differences):.1e} of the CPU's (permitted: {bound:.0e})"
         yield figures
@@ -65,10 +85,12 @@ def few_steps(name, task, precision, bound, *options):
             raise Failed("other losses than the CPU's", output)
 
     def again(machine, prefix, more):
-        return machine.ranks(1, *prefix, *machine.training(machine.folder / "again", *task, "--precision", precision,
-                                                           "--engine-seconds", 0, *options, *ONLY_STEPS, *more))
+        return machine.ranks(1, *prefix, *machine.training(machine.folder / "again", *with_tokens(machine, task),
+                                                           "--precision", precision, "--engine-seconds", 0, *options,
+                                                           *ONLY_STEPS, *more))
     model = task[task.index("--model") + 1]
-    return Row("steps", name, 60, work, Again(again, True, f"gpu_{precision}_{model.replace('-', '_')}"))
+    layers = f"gpu_{precision}_{model.replace('-', '_')}" if model in LAYER_BY_LAYER else ""
+    return Row("steps", name, 60, work, Again(again, True, layers))
 
 
 def rows():
@@ -79,4 +101,9 @@ def rows():
             few_steps("keras-convnet, 20 steps, fp32", KERAS, "fp32", 1e-3),
             few_steps("keras-convnet, 20 steps, bf16", KERAS, "bf16", 1e-1),
             few_steps("ResNet-18, 20 steps, fp32", RESNET, "fp32", 1e-3),
-            few_steps("ResNet-18, 20 steps, bf16", RESNET, "bf16", 1e-1)]
+            few_steps("ResNet-18, 20 steps, bf16", RESNET, "bf16", 1e-1),
+            few_steps("vit-tiny, 20 steps, fp32", VIT, "fp32", 1e-4),
+            few_steps("vit-tiny, 20 steps, bf16", VIT, "bf16", 2e-2),
+            few_steps("gpt-tiny, 20 steps, fp32 without graphs", GPT, "fp32", 1e-4, "--no-graph"),
+            few_steps("gpt-tiny, 20 steps, fp32", GPT, "fp32", 1e-4),
+            few_steps("gpt-tiny, 20 steps, bf16", GPT, "bf16", 2e-2)]

@@ -34,7 +34,7 @@ Network asymmetric() {
   return net;
 }
 
-// Depthwise, grouped and dilated.
+// Depthwise, grouped and dilated, in the shapes of networks and then in those of the tests of convolutions.
 Network grouped() {
   Network net("grouped", {56, 56, 3});
   net.conv2d(24, 3, {.stride = 2, .padding = 1, .bias = false}).batch_norm().relu();
@@ -43,6 +43,17 @@ Network grouped() {
   net.conv2d(96, 7, {.padding = 3, .groups = 96});
   net.conv2d(128, 3, {.padding = 1, .bias = false, .groups = 32}).batch_norm().relu();
   net.conv2d(64, 3, {.padding = 2, .dilation = 2}).relu();
+  net.conv2d(3, 1).conv2d(3, 3, {.padding = 1, .groups = 3});
+  net.conv2d(17, 1).conv2d(17, 7, {.padding = 3, .groups = 17});
+  net.conv2d(12, 1).conv2d(24, 1, {.groups = 3});
+  net.conv2d(8, 1).conv2d(16, 3, {.padding = 1, .groups = 8});
+  net.conv2d(32, 1).conv2d(16, 3, {.padding = 2, .groups = 4, .dilation = 2});
+  net.conv2d(17, 1).conv2d(17, 5, {.stride = 2, .padding = 4, .groups = 17, .dilation = 2});
+  net.conv2d(32, 1).conv2d(32, 3, {.padding = 1, .groups = 8});
+  net.conv2d(64, 3, {.stride = 2, .padding = 1, .bias = false, .groups = 4});
+  net.conv2d(24, 1).conv2d(24, 3, {.padding = 2, .groups = 24, .dilation = 2});
+  net.conv2d(24, 3, {.stride = 2, .padding = 3, .groups = 24, .dilation = 3});
+  net.conv2d(24, 1, {.stride = 2, .groups = 24});
   return net;
 }
 
@@ -173,7 +184,7 @@ TEST(Models, ConvolutionsAreFoundWithTheirShapes) {
   EXPECT_EQ(asymmetric[0].desc.window.padding, (Padding{0, 0, 1, 1}));
   EXPECT_FALSE(asymmetric[2].desc.bias);
   const std::vector<Convolution> grouped = convolutions_of("grouped");
-  ASSERT_EQ(grouped.size(), 6u);
+  ASSERT_EQ(grouped.size(), 25u);
   EXPECT_EQ(grouped[1].desc.groups, 24);
   EXPECT_EQ(grouped[5].desc.window.dilation, 2);
 }
