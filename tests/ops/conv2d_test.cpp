@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(, Conv2dFrozen, ::testing::ValuesIn(backends_where(is_c
 
 TEST_P(Conv2dFrozen, ComputesAllButTheWeightGradient) {
   Backend same = backend;
-  same.deterministic = true;  // else each convolution has engines of its own
+  same.deterministic = true;  // else cuDNN measures its engines for each convolution
   struct Tested {
     int64_t channels, stride, n;
   };

@@ -15,8 +15,8 @@ class ConvOperands;
 
 class ConvTrial {
  public:
-  // `factors`: only these, where there are some. Algorithms have the output format of the default, and slices where it
-  // has some: the model was planned for both.
+  // `factors`: only these are measured; none: both. Algorithms have the output format of the default, and slices where
+  // it has some: the model was planned for both.
   ConvTrial(const Workers& workers, DnnlConfig config, const Conv2dDesc& desc, int64_t n, const FasterFactors& factors);
   ~ConvTrial();
   ConvTrial(const ConvTrial&) = delete;

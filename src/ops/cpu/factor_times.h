@@ -23,8 +23,8 @@ class FactorTimes {
 
   FasterFactors faster() const;
 
-  // For a pass that is not measured: the number of the first one of `algorithms`, the default, or of what is like it
-  // with factors that were much faster. 0: the default.
+  // For a pass that is not measured: the number of the algorithm that has the outputs of the first one, the default,
+  // and the factors that were much faster. 0, the default, if there is none.
   int64_t guess(const std::vector<ConvAlgorithm>& algorithms) const;
 
  private:

@@ -17,7 +17,7 @@ namespace ddp {
 struct CudaOpsConfig {
   Precision precision = Precision::tf32;
   bool deterministic = false;  // the same bits on every run
-  Measuring measuring = {};    // of cuDNN's engines; none if deterministic, or after 0 seconds: the one it recommends
+  Measuring measuring = {};    // of cuDNN's engines; 0 seconds or deterministic: the recommended one
 };
 
 // Such as "cuDNN 9.19.0, cuBLASLt 13.1.0", or "built without CUDA".

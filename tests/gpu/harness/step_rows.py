@@ -1,11 +1,14 @@
 """Rows of twenty steps of each network, whose losses are compared with those of the same steps on the CPU. cuDNN's
 engines are not measured: the rows start in seconds."""
-import array
 import statistics
+import sys
 from pathlib import Path
 
-from machine import events
+from machine import ROOT, events
 from table import Again, Failed, Late, Row
+
+sys.path.append(str(ROOT / "tests" / "parity"))
+from tokens import write_tokens  # noqa: E402
 
 STEPS = 20
 ONLY_STEPS = ["--save-every", "never", "--eval-every", 0, "--print-freq", 0]
@@ -35,12 +38,9 @@ def with_tokens(machine, task):
     if "--sequence-length" not in task:
         return task
     folder = machine.folder / "tokens"
-    if not folder.exists():
-        folder.mkdir()
-        text = Path(__file__).read_bytes()
-        for name, copies in (("train", 40), ("val", 4)):
-            header = array.array("i", [20240520, 1, copies * len(text), *[0] * 253])
-            (folder / f"{name}.bin").write_bytes(header.tobytes() + array.array("H", list(copies * text)).tobytes())
+    folder.mkdir(exist_ok=True)
+    for name, copies in (("train", 40), ("val", 4)):
+        write_tokens(folder / f"{name}.bin", copies * Path(__file__).read_bytes())
     return [*task, "--data-path", folder]
 
 
@@ -53,19 +53,21 @@ def losses_on_cpu(machine, clock, task):
     key = " ".join(map(str, task))
     if key not in machine.cpu_losses:
         folder = machine.folder / "beside"
-        machine.run(machine.ranks(1, *machine.training(folder, *task, *ONLY_STEPS, device="cpu")), clock)
+        command = machine.training(folder, *with_tokens(machine, task), *ONLY_STEPS, device="cpu")
+        machine.run(machine.ranks(1, *command), clock)
         machine.cpu_losses[key] = losses(folder)
     return machine.cpu_losses[key]
 
 
 def few_steps(name, task, precision, bound, *options):
     """`bound`: largest relative difference of each loss from the CPU's."""
+    def on_gpu(machine):
+        return [*with_tokens(machine, task), "--precision", precision, "--engine-seconds", 0, *options, *ONLY_STEPS]
+
     def work(machine, clock):
         folder = machine.folder / "steps"
-        ours = with_tokens(machine, task)
-        command = [*ours, "--precision", precision, "--engine-seconds", 0, *options, *ONLY_STEPS]
         try:
-            output, whole, note = machine.train_alone(folder, command, clock)
+            output, whole, note = machine.train_alone(folder, on_gpu(machine), clock)
         except Late:  # the steps that there are
             if found := losses(folder):
                 yield f"{len(found)} steps, losses {found[0]:.5f} to {found[-1]:.5f}"
@@ -77,7 +79,7 @@ def few_steps(name, task, precision, bound, *options):
         figures = (f"{note}{mean:.0f} us a step (median {median:.0f}), loss {found[0]:.5f} to {found[-1]:.5f}; whole run "
                    f"{whole:.1f} s, of its start: {start_up(folder)} s")
         yield figures
-        expected = losses_on_cpu(machine, clock, ours)
+        expected = losses_on_cpu(machine, clock, task)
         differences = [abs(a - b) / abs(b) for a, b in zip(found, expected)]
         figures += f"; losses within {max(differences):.1e} of the CPU's (permitted: {bound:.0e})"
         yield figures
@@ -85,9 +87,7 @@ def few_steps(name, task, precision, bound, *options):
             raise Failed("other losses than the CPU's", output)
 
     def again(machine, prefix, more):
-        return machine.ranks(1, *prefix, *machine.training(machine.folder / "again", *with_tokens(machine, task),
-                                                           "--precision", precision, "--engine-seconds", 0, *options,
-                                                           *ONLY_STEPS, *more))
+        return machine.ranks(1, *prefix, *machine.training(machine.folder / "again", *on_gpu(machine), *more))
     model = task[task.index("--model") + 1]
     layers = f"gpu_{precision}_{model.replace('-', '_')}" if model in LAYER_BY_LAYER else ""
     return Row("steps", name, 60, work, Again(again, True, layers))

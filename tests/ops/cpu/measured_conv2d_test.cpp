@@ -195,8 +195,7 @@ TEST_P(MeasuredConv2d, HasTheDefaultForUnknownNumbers) {
   }
 }
 
-// Numbers: oneDNN's kernels (1), our weight gradients (2), all passes ours (3), and the same from factors in f32 (4 to
-// 6).
+// 1: oneDNN's kernels; 2: our weight gradients; 3: all passes ours; 4 to 6: the same from factors in f32.
 std::vector<ConvAlgorithm> algorithms_of(std::initializer_list<int64_t> numbers) {
   std::vector<ConvAlgorithm> found;
   for (const int64_t number : numbers) found.push_back(*ConvAlgorithm::of(number));

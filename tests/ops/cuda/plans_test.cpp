@@ -34,7 +34,7 @@ Network asymmetric() {
   return net;
 }
 
-// Depthwise, grouped and dilated, in the shapes of networks and then in those of the tests of convolutions.
+// Depthwise, grouped and dilated, as in networks, and then with the groups and dilations of the tests of convolutions.
 Network grouped() {
   Network net("grouped", {56, 56, 3});
   net.conv2d(24, 3, {.stride = 2, .padding = 1, .bias = false}).batch_norm().relu();
